@@ -154,7 +154,8 @@ fn is_remembered(asker: u64) -> bool {
     is_coarse
 }
 
-fn processors() -> usize {
+/// The number of processors that this process may use.
+pub(crate) fn processors() -> usize {
     static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

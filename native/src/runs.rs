@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::priority;
 use crate::service::Peer;
 
 /// A run adds its duration times this factor to the debt of its connection. Debt decreases as time passes.
@@ -111,7 +112,7 @@ impl Runs {
     /// Places for work that cannot pause for others (`priority::pause`): one processor less than this machine
     /// has.
     pub(crate) fn without_pauses() -> Arc<Self> {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = priority::processors();
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
@@ -124,7 +125,7 @@ impl Runs {
     /// The places for this machine.
     #[must_use]
     pub fn for_this_machine() -> Arc<Self> {
-        Self::new(std::thread::available_parallelism().map_or(1, usize::from))
+        Self::new(priority::processors())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -81,8 +81,10 @@ impl HeldAnswer {
         if message.as_ref().len() <= SHORT_JSON {
             return Self::failed(message.as_ref(), code, text.as_ref());
         }
+        // The system may have no further thread. Then the id is not read, and the response has none.
+        let without_id = Self::failed(&[], code, text.as_ref());
         let failed = move || Self::failed(message.as_ref(), code, text.as_ref());
-        priority::run_last(failed).await.unwrap_or_default()
+        priority::run_last(failed).await.unwrap_or(without_id)
     }
 
     /// The text that is sent.
@@ -233,3 +235,25 @@ pub trait Service: Send + Sync + 'static {
 
 /// A service shared by all connections.
 pub type SharedService = Arc<dyn Service>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A long message that a thread for long messages cannot read, as if there were no such thread.
+    struct Unreadable;
+
+    impl AsRef<[u8]> for Unreadable {
+        fn as_ref(&self) -> &[u8] {
+            assert_ne!(std::thread::current().name(), Some("long-message"));
+            &[b' '; SHORT_JSON + 1]
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_thread_for_a_long_message_the_error_is_answered_all_the_same() {
+        let answer = HeldAnswer::failed_apart(Unreadable, INTERNAL_ERROR, "Internal server error").await;
+        let body = answer.body().expect("a response");
+        assert!(body.contains("-32603") && body.contains(r#""id":null"#), "{body}");
+    }
+}

@@ -1,18 +1,14 @@
 //! Tests of client libraries (ethers, viem, web3.py) against the development chain.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::cargo::host_crates;
 use crate::shell::{Cmd, Log, ask, find, root, target_dir};
 use crate::steps::Outcome;
+use crate::tools::{self, newer};
 
 fn folder() -> PathBuf {
     root().join("tests/clients")
-}
-
-fn newer(made: &Path, from: &Path) -> bool {
-    let age = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
-    age(made).is_some() && age(made) >= age(from)
 }
 
 /// Installs the JavaScript libraries and the Solidity compiler in tests/clients/package-lock.json.
@@ -32,14 +28,7 @@ pub(crate) fn python_packages(log: &mut Log) -> Outcome {
         return Ok("installed already".into());
     }
     if find("python3").is_none() || ask("python3", &["-c", "import ensurepip"]).is_none() {
-        let root_user = ask("id", &["-u"]).as_deref() == Some("0");
-        if !root_user || find("apt-get").is_none() {
-            let packages = "python3 python3-venv";
-            return Err(format!("missing: {packages}. Install with: sudo apt-get install -y {packages}"));
-        }
-        let quiet = |line: &str| Cmd::new(line).env("DEBIAN_FRONTEND", "noninteractive");
-        log.run(quiet("apt-get update -q"))?;
-        log.run(quiet("apt-get install -q -y --no-install-recommends python3 python3-venv"))?;
+        tools::debian_packages(log, &["python3", "python3-venv"])?;
     }
     log.run(Cmd::new("python3 -m venv --clear").arg(environment()))?;
     log.run(Cmd::program(&python()).args(&["-m", "pip", "install", "--quiet", "-r"]).arg(wanted))?;

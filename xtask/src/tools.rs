@@ -1,6 +1,6 @@
 //! Installs missing tools, or says what to install if that needs an administrator.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::shell::{Cmd, Log, ask, find, root, target_dir, tools_dir};
 use crate::steps::Outcome;
@@ -127,12 +127,16 @@ fn install(log: &mut Log, program: &str, package: &str, version: &str) -> Outcom
     }
 }
 
+/// Whether a file exists that was written after another one.
+pub(crate) fn newer(made: &Path, from: &Path) -> bool {
+    let age = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    age(made).is_some() && age(made) >= age(from)
+}
+
 /// Installs the development dependencies in pkg/package-lock.json. The published package has no dependencies.
 pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
     let lock = root().join("pkg/package-lock.json");
-    let stamp = root().join("pkg/node_modules/.package-lock.json");
-    let age = |p: &PathBuf| std::fs::metadata(p).and_then(|m| m.modified()).ok();
-    if age(&stamp).is_some() && age(&stamp) >= age(&lock) {
+    if newer(&root().join("pkg/node_modules/.package-lock.json"), &lock) {
         return Ok("installed already".into());
     }
     log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("pkg"))?;

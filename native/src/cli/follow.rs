@@ -19,7 +19,7 @@ use crate::upstream;
 /// Executes another node's blocks.
 pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let (network, genesis) = network(&args.network)?;
-    let upstream = upstream::open(&args.upstream).map_err(|error| CommandError::Usage(error.to_string()))?;
+    let upstream = upstream::open(&args.upstream)?;
     let network = Arc::new(network);
     let mut chain = LocalChain::new(network.clone(), genesis.header, genesis.state, args.history)
         .map_err(CommandError::failed)?;
@@ -37,14 +37,18 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, persist));
     runtime()?.block_on(async {
         let target = Arc::new(Following(service.clone()));
-        let following = follow(target, upstream, network, FollowOptions::default(), |_| {});
+        // A task of its own, so that a long step of it does not delay new connections.
+        let mut following =
+            tokio::spawn(follow(target, upstream, network, FollowOptions::default(), |_| {}));
         let ended = tokio::select! {
             served = serving::serve(service.clone(), &args.server, |_| {}) => served,
-            failure = following => {
+            failure = &mut following => {
+                let failure = failure.map_or_else(|panicked| panicked.to_string(), |failure| failure.to_string());
                 error!("following ended: {failure}");
                 Err(CommandError::failed(failure))
             }
         };
+        following.abort();
         service.stop();
         ended
     })
@@ -79,7 +83,7 @@ struct Following(Arc<LocalService>);
 
 impl Target for Following {
     fn head(&self) -> u64 {
-        self.0.with_node(|node| node.local().head().number).unwrap_or(0)
+        self.0.read(|chain| chain.head()).map_or(0, |head| head.number)
     }
 
     fn announced(&self, height: u64) {
@@ -88,7 +92,7 @@ impl Target for Following {
     }
 
     fn knows(&self, block: &B256) -> bool {
-        self.0.with_node(|node| node.local().block(block).is_some()).unwrap_or(false)
+        self.0.read(|chain| chain.header_by_hash(*block)).is_ok_and(|header| header.is_some())
     }
 
     fn import(&self, blocks: Vec<Fetched>) -> Result<(), FollowError> {
@@ -110,6 +114,8 @@ impl Target for Following {
 
 #[cfg(test)]
 mod tests {
+    use rootlight::exec::CallPolicy;
+
     use super::*;
 
     /// Returns block 0 of a network file, or the error text.
@@ -137,5 +143,25 @@ mod tests {
         let other = r#"{"name":"x","genesisHash":"HASH"}"#.replace("HASH", hash);
         assert!(block_0(&other).unwrap_err().contains("no genesis"));
         assert!(block_0(r#"{"name":"x","base":"testnet"}"#).unwrap_err().contains("no genesis"));
+    }
+
+    /// The driver asks for the head and for known blocks on a thread that also serves connections.
+    #[test]
+    fn the_driver_does_not_wait_for_messages_that_change_the_node() {
+        let (network, genesis) = network("regtest").unwrap();
+        let hash = network.genesis_hash;
+        let chain = LocalChain::new(Arc::new(network), genesis.header, genesis.state, None).unwrap();
+        let entropy = Entropy::from_system().unwrap();
+        let node = FollowNode::new(chain, "test", "upstream", CallPolicy::default(), moment(&entropy));
+        let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, None));
+        let (asked, asks) = std::sync::mpsc::channel();
+        let answer = service.with_node(|_| {
+            let target = Following(service.clone());
+            std::thread::spawn(move || {
+                asked.send((target.head(), target.knows(&hash), target.knows(&B256::ZERO)))
+            });
+            asks.recv_timeout(std::time::Duration::from_secs(5))
+        });
+        assert_eq!(answer.unwrap(), Ok((0, true, false)));
     }
 }

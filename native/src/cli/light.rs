@@ -1,7 +1,7 @@
 //! `rootlight light`.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rootlight::consensus::Network;
 use rootlight::light::{SyncOptions, Unproven};
@@ -11,8 +11,9 @@ use super::args::LightArgs;
 use super::serving::stop_signal;
 use super::{CommandError, runtime, verify};
 use crate::light::{LightOptions, LightService, Start, start};
+use crate::local::unix_time;
 use crate::server::Server;
-use crate::upstream::{self, HttpConfig, OpenError, SharedUpstream};
+use crate::upstream::{self, HttpConfig, SharedUpstream};
 
 /// Longest wait for synchronization before the ready line, so that scripts find a head. A longer
 /// synchronization continues after the line, and answers report its progress.
@@ -32,10 +33,7 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let open = |text: &String| {
         let several = args.upstream.len() > 1;
         let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
-        upstream::open_with(text, config).map_err(|error| match error {
-            OpenError::Scheme(_) => CommandError::Usage(error.to_string()),
-            other => CommandError::failed(other),
-        })
+        upstream::open_with(text, config).map_err(CommandError::from)
     };
     let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
     let options = LightOptions {
@@ -55,8 +53,7 @@ fn serve(
     upstreams: Vec<SharedUpstream>,
     options: LightOptions,
 ) -> Result<(), CommandError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
-    let start = start(args.checkpoint.as_deref(), &network, args.min_work, now)
+    let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();

@@ -21,6 +21,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
+use crate::upstream::OpenError;
+
 pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, VerifyArgs,
 };
@@ -52,6 +54,15 @@ impl CommandError {
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Failed(_) | Self::Refused => ExitCode::from(1),
+        }
+    }
+}
+
+impl From<OpenError> for CommandError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Scheme(_) => Self::Usage(error.to_string()),
+            other => Self::failed(other),
         }
     }
 }

@@ -9,10 +9,7 @@ pub(super) fn run(args: &RecordArgs, silent: bool) -> Result<(), CommandError> {
     if args.to.is_some_and(|to| to < args.from) {
         return Err(CommandError::Usage("--to is below --from".into()));
     }
-    let source = upstream::open(&args.upstream).map_err(|error| match error {
-        upstream::OpenError::Scheme(_) => CommandError::Usage(error.to_string()),
-        other => CommandError::failed(other),
-    })?;
+    let source = upstream::open(&args.upstream)?;
     let plan = Plan {
         from: args.from,
         to: args.to,

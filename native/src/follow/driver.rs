@@ -88,7 +88,9 @@ pub async fn follow(
             }
         };
         progress.set_target(announced);
-        target.announced(announced);
+        // The target may have to wait for a message that is being answered.
+        let told = target.clone();
+        let _ = tokio::task::spawn_blocking(move || told.announced(announced)).await;
         if blocks.is_empty() {
             progress.finish();
             caught_up(target.head());

@@ -27,15 +27,17 @@ pub(super) async fn ask(upstream: &SharedUpstream, requests: Vec<UpstreamRequest
 /// of the requests.
 pub(super) async fn ask_each(upstreams: &[SharedUpstream], requests: Vec<RoutedRequest>) -> Fetched {
     let mut answers: Vec<Option<UpstreamResponse>> = requests.iter().map(|_| None).collect();
-    let parts = upstreams.iter().enumerate().map(|(index, upstream)| {
-        let mine = requests.iter().enumerate().filter(move |(_, request)| request.upstream == index);
-        let (places, requests): (Vec<usize>, Vec<UpstreamRequest>) =
-            mine.map(|(place, request)| (place, request.request.clone())).unzip();
-        async move {
-            let fetched =
-                if requests.is_empty() { Fetched::default() } else { ask(upstream, requests).await };
-            (places, fetched)
+    let mut parts: Vec<(Vec<usize>, Vec<UpstreamRequest>)> =
+        upstreams.iter().map(|_| Default::default()).collect();
+    for (place, routed) in requests.into_iter().enumerate() {
+        if let Some((places, mine)) = parts.get_mut(routed.upstream) {
+            places.push(place);
+            mine.push(routed.request);
         }
+    }
+    let parts = upstreams.iter().zip(parts).map(|(upstream, (places, requests))| async move {
+        let fetched = if requests.is_empty() { Fetched::default() } else { ask(upstream, requests).await };
+        (places, fetched)
     });
     let mut held = Held::default();
     for (places, fetched) in join_all(parts).await {

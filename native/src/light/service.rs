@@ -154,7 +154,7 @@ impl LightService {
             })
             .collect();
         syncing.push(tokio::spawn(sync::prove_kept(shared.clone())));
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = priority::processors();
         let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
         Self {
             shared,

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use super::ask::{Fetched, ask};
 use super::shared::Shared;
+use crate::local::unix_time;
 use crate::progress::{WORTH_A_BAR, progress_bar};
 use crate::upstream::SharedUpstream;
 
@@ -82,9 +83,8 @@ pub(super) async fn prove_kept(client: Arc<Shared>) {
 /// Returns the system time and a monotonic time.
 pub(super) fn now() -> Now {
     static START: OnceLock<Instant> = OnceLock::new();
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
     let elapsed = START.get_or_init(Instant::now).elapsed();
-    Now { unix, millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) }
+    Now { unix: unix_time(), millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) }
 }
 
 /// Log lines about progress, limited in rate; each fault is logged once.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use alloy_primitives::{B256, keccak256};
 use axum::body::Bytes;
 use futures::future::BoxFuture;
-use rootlight::engine::{Moment, Node, Snapshot};
+use rootlight::engine::{Moment, Node, Snapshot, View};
 use rootlight::exec::Interrupts;
 use rootlight::rpc::{Answer, Dispatcher, LocalClient, LocalMessage, MAX_RESPONSE, Reply};
 use tokio::sync::watch;
@@ -178,6 +178,12 @@ impl LocalService {
             changed(&self.changes);
         }
         Ok(result)
+    }
+
+    /// Reads the chain as it was after the last change. Does not wait for messages or imports that are under way.
+    pub fn read<T>(&self, work: impl FnOnce(&dyn View) -> T) -> T {
+        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
+        work(&*snapshot.view(unix_time(), &|| false))
     }
 
     /// Interrupts blocks that are being mined or imported and refuses further ones, because the program is shutting
@@ -357,7 +363,7 @@ impl Job {
             priority::pause();
             started.elapsed() > limit
         };
-        read(self.message, &*view, now(), &interrupt)
+        read(self.message, &*view, unix_time(), &interrupt)
     }
 
     fn write(self, writer: &mut Writer) -> Result<Option<Answer>, StoreError> {
@@ -440,14 +446,15 @@ fn changed(changes: &watch::Sender<u64>) {
     changes.send_modify(|count| *count = count.wrapping_add(1));
 }
 
-fn now() -> u64 {
+/// Seconds since 1970.
+pub(crate) fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
 /// Time and randomness for one message.
 #[must_use]
 pub fn moment(entropy: &Entropy) -> Moment {
-    Moment { now: now(), entropy: entropy.next() }
+    Moment { now: unix_time(), entropy: entropy.next() }
 }
 
 impl Service for LocalService {
@@ -475,8 +482,7 @@ impl Service for LocalService {
     }
 
     fn health(&self) -> Health {
-        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let head = snapshot.view(now(), &|| false).head();
+        let head = self.read(|chain| chain.head());
         let unkept = self.state.unkept();
         let reason = unkept.map(|reason| format!("the last change could not be written to disk: {reason}"));
         Health {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-use rootlight::light::UpstreamRequest;
+use rootlight::light::{UpstreamRequest, prove};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -105,9 +105,7 @@ impl Recorder<'_> {
     async fn last_block(&self, plan: &Plan) -> Result<u64, RecordError> {
         let answer = self.upstream.request(vec![call("eth_blockNumber", json!([]))]).await.into_iter().next();
         let head = match answer {
-            Some(Ok(result)) => {
-                serde_json::from_str::<String>(result.get()).ok().and_then(|text| number_of(&text))
-            }
+            Some(Ok(result)) => prove::quantity(&result),
             Some(Err(error)) => return Err(RecordError::Head(error.to_string())),
             None => None,
         };
@@ -218,8 +216,4 @@ impl Block {
         };
         self.transactions.iter().flat_map(of).collect()
     }
-}
-
-fn number_of(text: &str) -> Option<u64> {
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

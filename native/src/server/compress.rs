@@ -1,6 +1,7 @@
 //! Compression of answers (gzip).
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
 use flate2::Compression;
@@ -11,8 +12,9 @@ use crate::priority::{self, SHORT_JSON};
 use crate::runs::Size;
 use crate::service::Peer;
 
-/// The shortest body that is compressed: shorter ones would grow.
-pub(super) const LEAST_BYTES: usize = 32;
+/// The shortest body that is compressed. Shorter ones fit into one packet anyway, and preparing a compressor takes longer
+/// (50 us) than most look-ups; bodies below about 110 bytes would even grow.
+pub(super) const LEAST_BYTES: usize = 1024;
 
 /// The number of bytes compressed between two pauses: well under a millisecond.
 const PIECE: usize = 16 * 1024;
@@ -36,18 +38,22 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
 }
 
 /// Compresses a body. A long one waits for its turn and is compressed on a thread of lower priority, because
-/// ten MiB take some tenths of a second. Returns an empty body, which clients report as damaged, if that
-/// fails.
-pub(super) async fn gzip(shared: &Shared, peer: Peer, plain: Vec<u8>) -> Vec<u8> {
+/// ten MiB take some tenths of a second. Returns the plain body as the error if the system has no thread for it.
+pub(super) async fn gzip(shared: &Shared, peer: Peer, plain: Vec<u8>) -> Result<Vec<u8>, Vec<u8>> {
     if plain.len() <= SHORT_JSON {
-        return compressed(&plain);
+        return Ok(compressed(&plain));
     }
     let place = shared.compressions.enter(peer, Size::Single).await;
+    let plain = Arc::new(plain);
+    let source = plain.clone();
     let compressing = priority::run_last(move || {
         let _place = place;
-        compressed(&plain)
+        compressed(&source)
     });
-    compressing.await.unwrap_or_default()
+    match compressing.await {
+        Some(compressed) => Ok(compressed),
+        None => Err(Arc::unwrap_or_clone(plain)),
+    }
 }
 
 fn compressed(plain: &[u8]) -> Vec<u8> {

@@ -136,7 +136,10 @@ async fn answer(
     let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let plain = answer.body.into_bytes();
     let (body, coding) = match compressed && plain.len() >= compress::LEAST_BYTES {
-        true => (compress::gzip(shared, connection.peer, plain).await, Some("gzip")),
+        true => match compress::gzip(shared, connection.peer, plain).await {
+            Ok(body) => (body, Some("gzip")),
+            Err(plain) => (plain, None),
+        },
         false => (plain, None),
     };
     budget.shrink_to(body.len());

@@ -55,13 +55,17 @@ pub(crate) fn result_of(response: RawResponse<'_>) -> UpstreamResult {
 
 /// Does what [`decode`] does, but decodes long responses on a thread of their own, so that the caller's
 /// thread serves clients meanwhile.
-pub(crate) async fn decode_apart(text: String, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
-    if text.len() <= SHORT_JSON {
-        return decode(&text, first, count);
+pub(crate) async fn decode_apart(
+    text: impl AsRef<str> + Send + 'static,
+    first: u64,
+    count: usize,
+) -> Result<Decoded, UpstreamError> {
+    if text.as_ref().len() <= SHORT_JSON {
+        return decode(text.as_ref(), first, count);
     }
     let reading = priority::spawn_lowered(None, move || {
         priority::cannot_pause();
-        decode(&text, first, count)
+        decode(text.as_ref(), first, count)
     });
     reading
         .await
@@ -101,8 +105,7 @@ pub(crate) async fn ask_all(
     let started = Instant::now();
     let count = requests.len();
     let size = exchange.size().load(Ordering::Relaxed).max(1);
-    let parts: Vec<Vec<UpstreamRequest>> = requests.chunks(size).map(<[UpstreamRequest]>::to_vec).collect();
-    let asked = stream::iter(parts).map(|part| ask_one(exchange, part));
+    let asked = stream::iter(split(requests, size)).map(|part| ask_one(exchange, part));
     let mut answered = asked.buffered(exchange.parallel().max(1));
     let (mut results, mut held) = (Vec::with_capacity(count), Held::default());
     while let Some((part, bytes)) = answered.next().await {
@@ -115,6 +118,19 @@ pub(crate) async fn ask_all(
     drop(answered);
     debug!(upstream = %exchange.label(), calls = count, elapsed = ?started.elapsed(), "upstream answered");
     (results, held)
+}
+
+/// Splits requests into batches of `size`, the last of which may be shorter.
+fn split(mut requests: Vec<UpstreamRequest>, size: usize) -> Vec<Vec<UpstreamRequest>> {
+    let mut parts = Vec::new();
+    while requests.len() > size {
+        let rest = requests.split_off(size);
+        parts.push(std::mem::replace(&mut requests, rest));
+    }
+    if !requests.is_empty() {
+        parts.push(requests);
+    }
+    parts
 }
 
 /// Sends requests as one batch; if the upstream refuses the batch, sends it in halves.

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use backon::{ExponentialBuilder, Retryable as _};
 use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
@@ -123,7 +124,8 @@ impl HttpUpstream {
 
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
     async fn attempt(&self, requests: &[UpstreamRequest]) -> Result<(Decoded, Held), UpstreamError> {
-        let body = encode_batch(requests, FIRST_ID);
+        // Each try shares the bytes.
+        let body = Bytes::from(encode_batch(requests, FIRST_ID));
         let retries = self.config.attempts.saturating_sub(1) as usize;
         let longest = self.config.longest_pause;
         (|| self.once(body.clone(), requests.len()))
@@ -141,7 +143,7 @@ impl HttpUpstream {
             .map_err(|failure| failure.error)
     }
 
-    async fn once(&self, body: String, count: usize) -> Result<(Decoded, Held), Failure> {
+    async fn once(&self, body: Bytes, count: usize) -> Result<(Decoded, Held), Failure> {
         let sent =
             self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
         let response = sent.await.map_err(|failure| self.transport(failure))?;

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use rootlight::light::{UpstreamRequest, encode_batch};
 use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 
-use super::batch::{Decoded, Exchange, ask_all};
+use super::batch::{Decoded, Exchange, ask_all, decode_apart};
 use super::error::Secrets;
 use super::http::redact;
 use super::ws_link::{Link, OutgoingBatch};
@@ -81,7 +81,14 @@ impl Exchange for WsUpstream {
             let (answer, answered) = oneshot::channel();
             let order = OutgoingBatch { first, count: requests.len(), body, answer };
             self.orders().await.send(order).await.map_err(|_| gone())?;
-            answered.await.map_err(|_| gone())?
+            match answered.await.map_err(|_| gone())? {
+                Ok((text, held)) => Ok((decode_apart(text, first, requests.len()).await?, held)),
+                // As over HTTP, a batch is asked for in halves.
+                Err(error @ UpstreamError::TooLarge(_)) if requests.len() > 1 => {
+                    Ok((Decoded::Refused(error), Held::default()))
+                }
+                Err(error) => Err(error),
+            }
         })
     }
 

@@ -10,11 +10,10 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 use tracing::debug;
 
-use super::batch::{Decoded, decode};
 use super::error::Secrets;
 use super::http::COPIES;
 use super::{HttpConfig, UpstreamError, tls};
@@ -36,8 +35,8 @@ pub(super) struct OutgoingBatch {
     pub(super) count: usize,
     /// The batch as JSON text.
     pub(super) body: String,
-    /// Receives the decoded response.
-    pub(super) answer: oneshot::Sender<Result<(Decoded, Held), UpstreamError>>,
+    /// Receives the response. The caller decodes it, so that other batches do not wait meanwhile.
+    pub(super) answer: oneshot::Sender<Result<(Utf8Bytes, Held), UpstreamError>>,
 }
 
 /// A batch without a response yet.
@@ -156,7 +155,7 @@ impl Link {
                 },
                 message = next(&mut stream) => match message {
                     Ok(text) => {
-                        self.take(&text);
+                        self.take(text);
                         Ok(())
                     }
                     Err(error) => Err(error.map_or_else(closed, |error| self.failure(error))),
@@ -202,8 +201,8 @@ impl Link {
     }
 
     /// Delivers a message to the batch that waits for it; other messages are dropped.
-    fn take(&mut self, text: &str) {
-        let place = match subject(text) {
+    fn take(&mut self, text: Utf8Bytes) {
+        let place = match subject(&text) {
             Subject::Notification => {
                 // A notification is only a hint to ask for the head, so its contents are not read.
                 self.heads.notify_one();
@@ -226,11 +225,8 @@ impl Link {
         let order = self.waiting.remove(place).order;
         // The connection's task must not wait for room, because its other batches would wait with it.
         let held = budget::upstreams().take_or_refuse(text.len().saturating_mul(COPIES));
-        let decoded = held.ok_or(UpstreamError::NoRoom).and_then(|held| {
-            let decoded = decode(text, order.first, order.count)?;
-            Ok((decoded, held))
-        });
-        let _ = order.answer.send(decoded);
+        let answer = held.map(|held| (text, held)).ok_or(UpstreamError::NoRoom);
+        let _ = order.answer.send(answer);
     }
 
     fn failure(&self, error: tungstenite::Error) -> UpstreamError {
@@ -247,10 +243,10 @@ fn closed() -> UpstreamError {
 }
 
 /// Returns the next text message; `Err(None)` if the connection has ended.
-async fn next(stream: &mut SplitStream<Socket>) -> Result<String, Option<tungstenite::Error>> {
+async fn next(stream: &mut SplitStream<Socket>) -> Result<Utf8Bytes, Option<tungstenite::Error>> {
     loop {
         match stream.next().await {
-            Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
+            Some(Ok(Message::Text(text))) => return Ok(text),
             Some(Ok(Message::Close(_))) | None => return Err(None),
             // The library answers pings; JSON-RPC messages are text.
             Some(Ok(_)) => {}

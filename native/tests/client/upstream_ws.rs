@@ -203,6 +203,14 @@ async fn responses_above_the_size_limit_are_refused() {
 }
 
 #[tokio::test]
+async fn a_batch_with_a_response_above_the_size_limit_is_halved() {
+    let node = Node::with(&[Act::Flood(200_000), Act::UpstreamResponse, Act::Flood(200_000)]);
+    let upstream = serve(&node).await;
+    all_answered(&upstream, 8).await;
+    assert_eq!(node.connections.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
 async fn requests_to_a_dead_upstream_fail_at_once_until_it_returns() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let upstream = WsUpstream::new(&format!("ws://{free}"), config()).unwrap();

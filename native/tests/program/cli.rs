@@ -60,6 +60,10 @@ fn failures_have_exit_code_1() {
     let output = run(&["record", "--upstream", "replay:/nowhere", "--out", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("error: recording /nowhere"), "{}", text(&output.stderr));
+    for command in [&["follow"][..], &["light", "--network", "regtest", "--checkpoint", "none"]] {
+        let output = run(&[command, &["--upstream", "replay:/nowhere", "--http-port", "0"]].concat());
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {}", text(&output.stderr));
+    }
 }
 
 fn recording(folder: &std::path::Path) {

@@ -227,6 +227,9 @@ async fn long_answers_are_compressed_on_request() {
     let response = request.header(ACCEPT_ENCODING, "gzip").body("\"large\"").send().await.unwrap();
     assert_eq!(response.headers()["content-encoding"], "gzip");
     assert!(response.bytes().await.unwrap().len() < 100_000);
+    let request = plain.post(server.url("/")).header(CONTENT_TYPE, "application/json");
+    let response = request.header(ACCEPT_ENCODING, "gzip").body(BODY).send().await.unwrap();
+    assert!(!response.headers().contains_key("content-encoding"), "a short answer would grow");
 }
 
 #[tokio::test]

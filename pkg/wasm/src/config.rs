@@ -47,11 +47,16 @@ struct CheckpointOption<'a> {
 impl CheckpointOption<'_> {
     fn read(&self) -> Result<Checkpoint, String> {
         let hash: B256 = self.hash.parse().map_err(|e| format!("checkpoint.hash: {e}"))?;
-        let total_difficulty: Option<U256> = self
-            .total_difficulty
-            .map(str::parse)
-            .transpose()
-            .map_err(|e| format!("checkpoint.totalDifficulty: {e}"))?;
+        // The parser takes no digits as 0 and skips underscores.
+        let number = |text: &str| {
+            let digits = text.strip_prefix("0x").unwrap_or(text);
+            let valid = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            text.parse::<U256>().ok().filter(|_| valid)
+        };
+        let total_difficulty = match self.total_difficulty {
+            Some(text) => Some(number(text).ok_or("checkpoint.totalDifficulty: not a number")?),
+            None => None,
+        };
         Ok(Checkpoint { number: self.number, hash, total_difficulty })
     }
 }

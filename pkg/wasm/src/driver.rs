@@ -214,10 +214,14 @@ impl Driver {
     async fn ask(&self, requests: Vec<RoutedRequest>, share: &Share<'_>) -> Vec<UpstreamResponse> {
         let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
         let mut answers: Vec<UpstreamResponse> = requests.iter().map(|_| nobody()).collect();
-        let mine = |index| requests.iter().enumerate().filter(move |(_, request)| request.upstream == index);
-        let parts: Vec<(Vec<usize>, Vec<UpstreamRequest>)> = (0..self.upstreams.len())
-            .map(|index| mine(index).map(|(place, request)| (place, request.request.clone())).unzip())
-            .collect();
+        let mut parts: Vec<(Vec<usize>, Vec<UpstreamRequest>)> =
+            self.upstreams.iter().map(|_| Default::default()).collect();
+        for (place, routed) in requests.into_iter().enumerate() {
+            if let Some((places, mine)) = parts.get_mut(routed.upstream) {
+                places.push(place);
+                mine.push(routed.request);
+            }
+        }
         // All requests are sent before the first response is awaited.
         let all = self.upstreams.iter().zip(&parts);
         let asked: Vec<_> =

@@ -60,13 +60,12 @@ pub(crate) async fn sleep(milliseconds: f64) {
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: Cell<usize>,
-    limit: usize,
 }
 
 impl Budget {
     /// A budget of `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { left: Cell::new(limit), limit }
+        Self { left: Cell::new(limit) }
     }
 
     /// A share of the budget, for one request or one round of synchronization.
@@ -105,7 +104,7 @@ impl Share<'_> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        self.budget.left.set((self.budget.left.get() + self.held.get()).min(self.budget.limit));
+        self.budget.left.set(self.budget.left.get() + self.held.get());
     }
 }
 

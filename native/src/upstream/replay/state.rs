@@ -3,7 +3,7 @@
 //! Recordings of the reference node hold no `eth_getProof` but can hold trie nodes. The responses have the
 //! form described in docs/extras.md: nodes from the root down, each as an RLP string.
 
-use alloy_primitives::{Address, B256, Bytes, U256, b256, hex, keccak256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use rootlight::state::Account;
 use rootlight::state::keys::{account_key, code_key, slot_key, storage_root_key};
 use rootlight::trie::{EMPTY_ROOT, Lookup, NodeSource, WalkError, lookup_node, lookup_value, prove};
@@ -13,8 +13,6 @@ use super::chain::quantity;
 use super::index::Index;
 use crate::upstream::UpstreamError;
 
-/// keccak-256 of the empty string: the code hash of accounts without code.
-const EMPTY_CODE_HASH: B256 = b256!("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
 /// JSON-RPC code of bad parameters.
 const INVALID_PARAMS: i64 = -32602;
 
@@ -98,7 +96,8 @@ pub(super) fn proof(
         Some(Lookup::FoundLong { hash, .. }) => hash,
         // The reference node returns a zero hash for absent accounts.
         _ if account.is_none() => B256::ZERO,
-        _ => EMPTY_CODE_HASH,
+        // The code hash of an account without code.
+        _ => KECCAK256_EMPTY,
     };
     let storage = lookup_node(source, root, &storage_root_key(address))?;
     let storage_hash =
