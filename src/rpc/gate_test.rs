@@ -46,6 +46,10 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
         ("filterId", _) => filters.to_vec(),
         ("data" | "subscriptionId", "DATA") => vec![json!("0xdead")],
         ("first" | "number", _) => vec![json!(number)],
+        ("nonce", "DATA, 8 bytes") => vec![json!("0x0000000000000001")],
+        ("powHash" | "mixDigest", "HASH") => vec![json!(B256::repeat_byte(8))],
+        (_, "DATA, 32 bytes") => vec![json!(B256::repeat_byte(8))],
+        (_, "IP address or range") => vec![json!("192.0.2.1")],
         ("call", _) => vec![json!({ "to": "0x0000000000000000000000000000000000000009" })],
         ("filter", "LOG_FILTER") => [
             json!({}),
@@ -105,7 +109,7 @@ fn world(config: ClientConfig) -> (Mined, Client, Vec<Value>) {
 
 /// The methods that read no header: constants, computations, and what the client knows about itself and its
 /// upstreams. Only these may answer while the chain must not be shown, whatever level their rows declare.
-const WITHOUT_HEADERS: [&str; 27] = [
+const WITHOUT_HEADERS: [&str; 32] = [
     "debug_accountTransactionQuota",
     "debug_wireProtocolQueueSize",
     "eth_accounts",
@@ -116,6 +120,8 @@ const WITHOUT_HEADERS: [&str; 27] = [
     "eth_newPendingTransactionFilter",
     "eth_pendingTransactions",
     "eth_protocolVersion",
+    "eth_submitHashrate",
+    "eth_submitWork",
     "eth_syncing",
     "eth_uninstallFilter",
     "eth_unsubscribe",
@@ -127,7 +133,10 @@ const WITHOUT_HEADERS: [&str; 27] = [
     "rootlight_checkpoint",
     "rootlight_syncStatus",
     "rootlight_upstreams",
+    "rpc.discover",
     "rpc_modules",
+    "sco_peerList",
+    "sco_reputationSummary",
     "txpool_content",
     "txpool_inspect",
     "txpool_status",
