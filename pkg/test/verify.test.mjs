@@ -1,4 +1,4 @@
-// The verify-only module of the built package, in Node.js and in a real page.
+// The verify-only module of the built package: in Node.js, in a page, and in a dedicated worker of a page.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -22,6 +22,27 @@ test('documents are checked in a page', async () => {
     return scenario(await import('/verify.js'), input);
   };
   assert.equal(await inPage((run) => run(work, vectors)), 8);
+});
+
+test('documents are checked in a dedicated worker', async () => {
+  const work = (input) =>
+    new Promise((resolve, reject) => {
+      const worker = new Worker('/test/lib/verify-worker.mjs', { type: 'module' });
+      worker.onerror = ({ message }) => reject(new Error(message));
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.postMessage(input);
+    });
+  assert.deepEqual(await inPage((run) => run(work, vectors)), ['DedicatedWorkerGlobalScope', 8]);
+});
+
+test('every changed digit of a receipt is refused', async () => {
+  const { verifyReceipt } = await import('../verify.js');
+  const { receipt } = vectors;
+  const digits = receipt.receipt;
+  for (let at = 2; at < digits.length; at++) {
+    const changed = digits.slice(0, at) + (digits[at] === '0' ? '1' : '0') + digits.slice(at + 1);
+    await assert.rejects(verifyReceipt({ ...receipt, receipt: changed }), { name: 'VerificationError' }, `digit ${at}`);
+  }
 });
 
 test('the package and the command line agree about the table of documents', async () => {

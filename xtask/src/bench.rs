@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use crate::shell::Cmd;
+use crate::steps::Run;
+use crate::tools;
 
 /// Without arguments, prints the ratios of docs/benchmarks.md. Otherwise passes the arguments to criterion, natively
 /// only.
@@ -11,6 +13,10 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     let native = Cmd::new("cargo bench --locked --package rootlight-bench --");
     if !args.is_empty() {
         return outcome(native.args(args).run_attached());
+    }
+    let run = Run::new(false);
+    if !run.step("setup: wasm test runner", tools::wasm_test_runner) {
+        return run.finish();
     }
     let done =
         native.arg("--ratios").run_attached().and_then(|()| wasm("node")).and_then(|()| wasm("browser"));

@@ -31,7 +31,7 @@ pub(crate) fn page(args: &[&str]) -> ExitCode {
         ("setup: system packages", tools::system_packages),
         ("setup: rust targets", tools::rust_targets),
         ("setup: npm packages", tools::npm_packages),
-        ("setup: wasm tools", tools::wasm_tools),
+        ("setup: bindgen", tools::bindgen),
         ("build", |log| log.run(Cmd::new(BUILD)).map(|_| String::new())),
         ("wasm: any network", |log| wasm::build(log, &wasm::ARTEFACTS[3])),
     ];

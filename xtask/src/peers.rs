@@ -10,7 +10,7 @@ use crate::{clients, nodes, tools, wasm};
 const READY: [NamedStep; 6] = [
     ("setup: rust targets", tools::rust_targets),
     ("setup: npm packages", tools::npm_packages),
-    ("setup: wasm tools", tools::wasm_tools),
+    ("setup: bindgen", tools::bindgen),
     ("setup: client libraries", clients::npm_packages),
     ("build", nodes::build),
     ("wasm: light client", |log| wasm::build(log, &wasm::ARTEFACTS[1])),

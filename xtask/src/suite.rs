@@ -26,7 +26,7 @@ const TOOLCHAIN: [Part; 2] = [
 /// Installation steps that only [`BROWSER`] and [`LAST`] need.
 const PACKAGES: [Part; 4] = [
     part("setup: npm packages", tools::npm_packages),
-    part("setup: wasm tools", tools::wasm_tools),
+    part("setup: bindgen", tools::bindgen),
     part("setup: client libraries", clients::npm_packages),
     part("setup: web3.py", clients::python_packages),
 ];
@@ -49,13 +49,11 @@ const HOST: [Part; 11] = [
 ];
 
 /// Checks of the browser package, after [`PACKAGES`].
-const BROWSER: [Part; 6] = [
+const BROWSER: [Part; 4] = [
     part("wasm: verify-only", |log| wasm::build(log, &wasm::ARTEFACTS[0])),
     part("wasm: light client", |log| wasm::build(log, &wasm::ARTEFACTS[1])),
     part("wasm: development chain", |log| wasm::build(log, &wasm::ARTEFACTS[2])),
     part("wasm: any network", |log| wasm::build(log, &wasm::ARTEFACTS[3])),
-    part("tests: wasm in node", wasm_node),
-    part("tests: wasm in chromium", wasm_browser),
 ];
 
 /// Checks that need the results of [`HOST`] and [`BROWSER`].
@@ -246,20 +244,6 @@ fn bare(log: &mut Log) -> Outcome {
         log.run(cmd.args(&["--target", target]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"))?;
     }
     Ok(String::new())
-}
-
-/// Runs tests of the browser package that are compiled for WebAssembly, with wasm-bindgen's test runner.
-fn wasm_tests(log: &mut Log, tests: &[&str]) -> Outcome {
-    // The default time limit applies, because cargo may wait here until the host's crates are compiled.
-    plain(log, wasm::tests("rootlight-wasm", tests)?)
-}
-
-fn wasm_node(log: &mut Log) -> Outcome {
-    wasm_tests(log, &["node"])
-}
-
-fn wasm_browser(log: &mut Log) -> Outcome {
-    wasm_tests(log, &["browser", "worker"])
 }
 
 /// Runs longer forms of tests with random data that are part of every run.

@@ -10,7 +10,7 @@ pub(crate) const WASM: &str = "wasm32-unknown-unknown";
 /// Rust targets without an operating system. Building the core for them shows that it needs none.
 pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-none-eabihf"];
 
-/// Must be the version of the `wasm-bindgen` crate in Cargo.lock.
+/// The version of the `wasm-bindgen` crate in Cargo.lock, and of the programs that read what it writes into modules.
 const WASM_BINDGEN: &str = "0.2.130";
 const CARGO_FUZZ: &str = "0.13.2";
 const CARGO_DENY: &str = "0.20.2";
@@ -74,20 +74,34 @@ pub(crate) fn browser() -> Option<PathBuf> {
     named.or_else(|| BROWSERS.iter().find_map(|b| find(b)))
 }
 
-/// Installs wasm-bindgen-cli into target/tools unless PATH has the right version.
-pub(crate) fn wasm_tools(log: &mut Log) -> Outcome {
-    let lock = std::fs::read_to_string(root().join("Cargo.lock")).map_err(|e| format!("Cargo.lock: {e}"))?;
-    if !lock.contains(&format!("name = \"wasm-bindgen\"\nversion = \"{WASM_BINDGEN}\"")) {
-        return Err(format!(
-            "Cargo.lock has no wasm-bindgen {WASM_BINDGEN}: set WASM_BINDGEN in xtask to its version"
-        ));
+/// Builds the program that generates the JavaScript side of modules, `xtask/bindgen`.
+pub(crate) fn bindgen(log: &mut Log) -> Outcome {
+    for lock in ["Cargo.lock", "xtask/bindgen/Cargo.lock"] {
+        let text = std::fs::read_to_string(root().join(lock)).map_err(|e| format!("{lock}: {e}"))?;
+        let name = if lock == "Cargo.lock" { "wasm-bindgen" } else { "wasm-bindgen-cli-support" };
+        if !text.contains(&format!("name = \"{name}\"\nversion = \"{WASM_BINDGEN}\"")) {
+            return Err(format!(
+                "{lock} has no {name} {WASM_BINDGEN}: the three versions in xtask and both lock files are one"
+            ));
+        }
     }
-    let bindgen = install(log, "wasm-bindgen", "wasm-bindgen-cli", WASM_BINDGEN)?;
-    let runner = ask("wasm-bindgen-test-runner", &["--version"]).unwrap_or_default();
-    if !runner.contains(WASM_BINDGEN) {
-        return Err(format!("wasm-bindgen-test-runner {WASM_BINDGEN} expected, found '{runner}'"));
-    }
-    Ok(bindgen)
+    let build = Cmd::new("cargo build --locked --manifest-path xtask/bindgen/Cargo.toml");
+    log.run(build.env("CARGO_TARGET_DIR", bindgen_folder()))?;
+    Ok(String::new())
+}
+
+fn bindgen_folder() -> PathBuf {
+    target_dir().join("bindgen")
+}
+
+/// The program that [`bindgen`] builds.
+pub(crate) fn bindgen_program() -> PathBuf {
+    bindgen_folder().join("debug/rootlight-bindgen")
+}
+
+/// Installs wasm-bindgen's test runner, for `cargo xtask bench`.
+pub(crate) fn wasm_test_runner(log: &mut Log) -> Outcome {
+    install(log, "wasm-bindgen-test-runner", "wasm-bindgen-cli", WASM_BINDGEN)
 }
 
 /// Installs cargo-fuzz, for `cargo xtask fuzz`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shell::{Cmd, Log, find, root, target_dir};
 use crate::steps::Outcome;
-use crate::tools::WASM;
+use crate::tools::{WASM, bindgen_program};
 
 /// One WebAssembly module of the package.
 pub(crate) struct Artefact {
@@ -16,10 +16,16 @@ pub(crate) struct Artefact {
     /// Settings of [`PROFILE`] that differ for this module, in the form of cargo's `--config`. Crates without
     /// such settings are compiled once for all modules.
     settings: &'static [&'static str],
-    /// The largest allowed brotli-compressed size, in bytes.
-    gate: u64,
+    /// The largest allowed brotli-compressed size of a module of the npm package, in bytes. `None` for a module that is
+    /// not published.
+    gate: Option<u64>,
+}
+
+impl Artefact {
     /// Whether the npm package has this module.
-    pub(crate) published: bool,
+    pub(crate) const fn published(&self) -> bool {
+        self.gate.is_some()
+    }
 }
 
 /// The Cargo profile of all modules, also the name of its output folder.
@@ -27,14 +33,8 @@ const PROFILE: &str = "wasm";
 
 /// Every module, the smallest first. Sizes and their history: docs/wasm.md.
 pub(crate) const ARTEFACTS: [Artefact; 4] = [
-    Artefact { name: "rootlight_verify", features: "verify", settings: &[], gate: 100_000, published: true },
-    Artefact {
-        name: "rootlight",
-        features: "light,work-start",
-        settings: &[],
-        gate: 350_000,
-        published: true,
-    },
+    Artefact { name: "rootlight_verify", features: "verify", settings: &[], gate: Some(100_000) },
+    Artefact { name: "rootlight", features: "light,work-start", settings: &[], gate: Some(350_000) },
     // The development chain runs in tests and demonstration pages, so its interpreter and its SHA-2 are
     // optimised for size.
     Artefact {
@@ -44,17 +44,11 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.revm-interpreter.opt-level=\"s\"",
             "profile.wasm.package.sha2.opt-level=\"s\"",
         ],
-        gate: 500_000,
-        published: true,
+        gate: Some(500_000),
     },
-    // The light client with networks that the caller describes, for tests.
-    Artefact {
-        name: "rootlight_networks",
-        features: "light,work-start,networks",
-        settings: &[],
-        gate: 365_000,
-        published: false,
-    },
+    // The light client with networks that the caller describes, for tests. No user loads it, so it is optimised by one
+    // round of passes only.
+    Artefact { name: "rootlight_networks", features: "light,work-start,networks", settings: &[], gate: None },
 ];
 
 /// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it
@@ -62,13 +56,8 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
 /// `--reorder-functions-by-name`: functions that differ in a type parameter only are adjacent, which compresses
 /// better (2 %). `--low-memory-unused`: the lowest kilobyte of memory is the far end of the stack, where no value has
 /// its address, so constant offsets may move into loads and stores.
-const PASSES: [&str; 5] = [
-    "--low-memory-unused",
-    "-Oz",
-    "--converge",
-    "--one-caller-inline-max-function-size=0",
-    "--reorder-functions-by-name",
-];
+const PASSES: [&str; 4] =
+    ["--low-memory-unused", "-Oz", "--one-caller-inline-max-function-size=0", "--reorder-functions-by-name"];
 
 /// The features that rustc's wasm32 target emits. `--all-features` would enable proposals that engines reject.
 const FEATURES: [&str; 6] = [
@@ -89,18 +78,14 @@ pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
         .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags());
     log.run(artefact.settings.iter().fold(build, |cmd, setting| cmd.args(&["--config", setting])))?;
     let built = target_dir().join(WASM).join(PROFILE).join("rootlight_wasm.wasm");
-    log.run(
-        Cmd::new("wasm-bindgen --target web --no-typescript --remove-producers-section --out-name")
-            .args(&[artefact.name, "--out-dir"])
-            .arg(&dist)
-            .arg(&built),
-    )?;
+    log.run(Cmd::program(&bindgen_program()).arg(&built).arg(artefact.name).arg(&dist))?;
     log.run(Cmd::new("node pkg/scripts/factory.mjs").arg(dist.join(format!("{}.js", artefact.name))))?;
     let module = dist.join(format!("{}_bg.wasm", artefact.name));
-    optimise(log, &module)?;
+    optimise(log, &module, artefact.published())?;
     let (raw, brotli) = weigh(log, &module)?;
-    let note = format!("{brotli} bytes brotli (gate {}), {raw} raw", artefact.gate);
-    if brotli > artefact.gate {
+    let Some(gate) = artefact.gate else { return Ok(format!("{brotli} bytes brotli, {raw} raw")) };
+    let note = format!("{brotli} bytes brotli (gate {gate}), {raw} raw");
+    if brotli > gate {
         return Err(format!("{} is too large: {note}", artefact.name));
     }
     Ok(note)
@@ -128,12 +113,14 @@ pub(crate) fn flags() -> String {
     flags
 }
 
-fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
+/// Optimises a module: if it is published, until no pass finds anything.
+fn optimise(log: &mut Log, module: &Path, published: bool) -> Result<(), String> {
     log.run(Cmd::new("node pkg/scripts/trap.mjs").arg(module))?;
     let small = module.with_extension("opt");
     log.run(
         Cmd::new("node pkg/node_modules/binaryen/bin/wasm-opt")
             .args(&PASSES)
+            .args(if published { &["--converge"] } else { &[] })
             .args(&FEATURES)
             .arg(module)
             .arg("-o")

@@ -75,8 +75,8 @@ fn programs(run: &Run, target: &'static Target) {
 fn packages(run: &Run) {
     let ready = run.step("setup: npm packages", tools::npm_packages)
         && run.step("setup: rust targets", tools::rust_targets)
-        && run.step("setup: wasm tools", tools::wasm_tools);
-    let published = wasm::ARTEFACTS.iter().filter(|artefact| artefact.published);
+        && run.step("setup: bindgen", tools::bindgen);
+    let published = wasm::ARTEFACTS.iter().filter(|artefact| artefact.published());
     let mut built = ready;
     for artefact in published {
         built = built && run.step(artefact.name, |log| wasm::build(log, artefact));
