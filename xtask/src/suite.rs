@@ -34,13 +34,18 @@ const PACKAGES: [Part; 4] = [
 /// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for
 /// example while it links a module or waits for a server, and the two build into different output folders of
 /// cargo.
-const HOST: [Part; 11] = [
+const HOST: [Part; 6] = [
     part("format", format),
     part("documents", links::check),
     part("specification", spec::check),
     part("dependencies", dependencies::check),
     part("packages", packages::check),
     part("tests: core and native", native_tests),
+];
+
+/// Checks that mostly compile, after [`HOST`]. They run beside [`LAST`] at a lower priority, so that the tests there do
+/// not wait for them.
+const COMPILED: [Part; 5] = [
     part("examples", examples),
     part("lint", lint),
     part("api documentation", api_docs),
@@ -95,7 +100,7 @@ fn options<'a>(args: &[&'a str]) -> Options<'a> {
 /// Installs missing tools, then runs every check, or those whose names contain one of the given words.
 pub(crate) fn test(args: &[&str]) -> ExitCode {
     if args.contains(&"--list") {
-        let names = HOST.iter().chain(&BROWSER).chain(&LAST);
+        let names = HOST.iter().chain(&COMPILED).chain(&BROWSER).chain(&LAST);
         names.for_each(|part| println!("{}", part.name));
         FULL.iter().for_each(|part| println!("{} (--full)", part.name));
         return ExitCode::SUCCESS;
@@ -105,7 +110,7 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
     if !install(&run, &TOOLCHAIN) {
         return run.finish();
     }
-    let host = || check(&run, &options, &HOST);
+    let compiled = || check(&run, &options, &COMPILED);
     let browser = || {
         let installed = install(&run, &PACKAGES);
         if installed {
@@ -114,18 +119,24 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
         installed
     };
     // If the commands' output is shown, the steps run one at a time.
-    let installed = if options.verbose {
-        host();
-        browser()
+    if options.verbose {
+        check(&run, &options, &HOST);
+        compiled();
+        if browser() {
+            check(&run, &options, &LAST);
+        }
     } else {
         std::thread::scope(|scope| {
-            let other = scope.spawn(browser);
-            host();
-            other.join().unwrap_or(false)
-        })
-    };
-    if installed {
-        check(&run, &options, &LAST);
+            let installed = scope.spawn(browser);
+            check(&run, &options, &HOST);
+            scope.spawn(|| {
+                lower_priority();
+                compiled();
+            });
+            if installed.join().unwrap_or(false) {
+                check(&run, &options, &LAST);
+            }
+        });
     }
     if options.full {
         check(&run, &options, &FULL);
@@ -160,6 +171,13 @@ fn install(run: &Run, parts: &[Part]) -> bool {
     parts.iter().all(|part| run.step(part.name, part.work))
 }
 
+/// Lowers the priority of this thread and of the commands that it starts. They run at the usual one where that fails.
+fn lower_priority() {
+    let thread = std::fs::read_link("/proc/thread-self").ok();
+    let thread = thread.as_deref().and_then(|path| path.file_name()?.to_str().map(str::to_owned));
+    let _ = thread.and_then(|thread| crate::shell::ask("renice", &["-n", "10", "-p", &thread]));
+}
+
 /// Runs the selected checks.
 fn check(run: &Run, options: &Options, parts: &[Part]) {
     for part in parts.iter().filter(|part| options.wants(part)) {
@@ -176,9 +194,11 @@ fn format(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo fmt --all --check"))
 }
 
-/// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once.
+/// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once; then
+/// their documentation. Examples are left out here: [`examples`] runs those of the core, and [`lint`] compiles all.
 fn native_tests(log: &mut Log) -> Outcome {
-    plain(log, host_crates("test").arg("--no-fail-fast"))
+    log.run(host_crates("test").args(&["--no-fail-fast", "--lib", "--bins", "--tests"]))?;
+    plain(log, host_crates("test").arg("--doc"))
 }
 
 /// Runs every example of the core, and their tests.
