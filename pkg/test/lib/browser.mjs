@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { readFileSync } from 'node:fs';
 
-/** The same browser arguments as for the tests in `pkg/wasm`. */
-const OPTIONS = JSON.parse(readFileSync(new URL('../../wasm/webdriver.json', import.meta.url), 'utf8'));
+/** The same browser arguments as for the measurements in `bench`. */
+const OPTIONS = JSON.parse(readFileSync(new URL('../../../bench/webdriver.json', import.meta.url), 'utf8'));
 
 /** Most milliseconds that a script in the page may run. */
 const PATIENCE = 120_000;
