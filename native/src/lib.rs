@@ -10,7 +10,7 @@
 //! use rootlight::dev::{DevAccounts, DevConfig};
 //! use rootlight::engine::DevNode;
 //! use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
-//! use rootlight_native::server::{Entry, Limits, Origins, Server, ServerConfig};
+//! use rootlight_native::server::{Entry, Limits, Operations, Origins, Server, ServerConfig};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,6 +26,7 @@
 //!     hosts: Vec::new(),
 //!     limits: Limits::default(),
 //!     entry: Entry::default(),
+//!     operations: Operations::default(),
 //! };
 //! let server = Server::bind(config, service.clone()).await?;
 //! println!("http://{}", server.address());
@@ -45,6 +46,7 @@ pub mod index;
 pub mod keys;
 pub mod light;
 pub mod local;
+mod metrics;
 mod priority;
 mod processors;
 mod progress;
@@ -53,6 +55,8 @@ pub mod runs;
 pub mod server;
 pub mod service;
 pub mod store;
+#[cfg(unix)]
+mod unix_socket;
 pub mod upstream;
 
 pub use upstream::replay;

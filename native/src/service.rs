@@ -6,6 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -109,6 +110,36 @@ pub struct Health {
     /// reading their headers.
     #[serde(rename = "logIndex", skip_serializing_if = "Option::is_none")]
     pub log_index: Option<Progress>,
+}
+
+/// The state of the chain and of the upstreams, for metrics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Vitals {
+    /// Number and timestamp (seconds since 1970) of the head; `None` if there is none yet.
+    pub head: Option<(u64, u64)>,
+    /// Number of the highest block that is known to exist.
+    pub target: Option<u64>,
+    /// Whether that block is reached.
+    pub synced: bool,
+    /// The upstreams, in the order of the command line.
+    pub upstreams: Vec<UpstreamVitals>,
+}
+
+/// The state of one upstream, for metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamVitals {
+    /// Scheme, host and port, without path and credentials.
+    pub name: String,
+    /// Whether it is asked; otherwise it is left alone for a while, because it failed or lied.
+    pub healthy: bool,
+    /// The height that it announced last.
+    pub announced: Option<u64>,
+    /// Smoothed time of one exchange.
+    pub latency: Duration,
+    /// Its demerits, which good exchanges remove.
+    pub demerits: u32,
+    /// Number of its responses that no honest upstream gives.
+    pub lies: u32,
 }
 
 /// The connection that a message comes from. Work and memory are divided among connections and addresses.
@@ -230,6 +261,11 @@ pub trait Service: Send + Sync + 'static {
     /// The state of the service for `GET /health`.
     fn health(&self) -> Health {
         Health { ready: true, block_number: None, reason: None, log_index: None }
+    }
+
+    /// The state of the chain and of the upstreams, for metrics.
+    fn vitals(&self) -> Vitals {
+        Vitals::default()
     }
 }
 

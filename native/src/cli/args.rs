@@ -10,7 +10,8 @@ use rootlight::verify::Subject;
 use super::calls::CallArgs;
 use super::entry::EntryArgs;
 use super::keys::KeysArgs;
-use crate::server::{Entry, Origins, ServerConfig, names};
+use super::operations::OperationArgs;
+use crate::server::{Entry, Limits, Listen, Origins, ServerConfig, names};
 
 /// Port of the reference node's HTTP server.
 const HTTP_PORT: u16 = 4444;
@@ -64,6 +65,15 @@ pub struct CommonArgs {
     /// Write log lines as JSON
     #[arg(long, global = true)]
     pub json_log: bool,
+    /// Levels of log lines, such as debug or warn,rootlight_native=debug, instead of those of RUST_LOG
+    #[arg(long, global = true, value_name = "FILTER", value_parser = log_level)]
+    pub log_level: Option<String>,
+}
+
+/// Checks the form of a filter.
+fn log_level(text: &str) -> Result<String, String> {
+    let parsed = tracing_subscriber::EnvFilter::try_new(text);
+    parsed.map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Subcommands.
@@ -256,22 +266,51 @@ pub struct ServerArgs {
     /// Flags of who may enter.
     #[command(flatten)]
     pub entry: EntryArgs,
+    /// Flags for operators.
+    #[command(flatten)]
+    pub operations: OperationArgs,
+}
+
+impl Cli {
+    /// The flags of the server that the command runs, if it runs one.
+    pub(super) fn server(&self) -> Option<&ServerArgs> {
+        match &self.command {
+            None => Some(&self.dev.server),
+            Some(Command::Dev(args)) => Some(&args.server),
+            Some(Command::Follow(args)) => Some(&args.server),
+            Some(Command::Light(args)) => Some(&args.server),
+            Some(_) => None,
+        }
+    }
 }
 
 impl ServerArgs {
+    /// The web pages that may call.
+    pub(super) fn origins(&self) -> Origins {
+        self.cors.as_deref().map_or(Origins::Unnamed, Origins::parse)
+    }
+
+    /// The host names that requests may be addressed to.
+    pub(super) fn hosts(&self) -> Vec<String> {
+        names(&self.allow_host)
+    }
+
     /// Returns the server configuration that these flags describe, with these rules of who may enter.
     #[must_use]
     pub fn config(&self, entry: Entry) -> ServerConfig {
+        let main = self.http_port.map(|port| Listen::Tcp(self.host.clone(), port));
+        let operations = self.operations.settings(main);
         ServerConfig {
             host: self.host.clone(),
             http_port: self.http_port.unwrap_or(HTTP_PORT),
             // A user who chooses the main port, or lets the system pick one, does not expect a second fixed
             // port.
-            ws_port: self.ws_port.or(self.http_port.is_none().then_some(WS_PORT)),
-            origins: self.cors.as_deref().map_or(Origins::Unnamed, Origins::parse),
-            hosts: names(&self.allow_host),
-            limits: crate::server::Limits::default(),
+            ws_port: self.ws_port.or(operations.listen.is_empty().then_some(WS_PORT)),
+            origins: self.origins(),
+            hosts: self.hosts(),
+            limits: Limits { drain_timeout: self.operations.drain(), ..Limits::default() },
             entry,
+            operations,
         }
     }
 }

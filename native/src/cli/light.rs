@@ -8,11 +8,9 @@ use rootlight::light::{SyncOptions, Unproven};
 use tracing::info;
 
 use super::args::LightArgs;
-use super::serving::stop_signal;
-use super::{CommandError, runtime, verify};
+use super::{CommandError, runtime, serving, verify};
 use crate::light::{LightOptions, LightService, Start, start};
 use crate::local::unix_time;
-use crate::server::Server;
 use crate::upstream::{self, HttpConfig, SharedUpstream};
 
 /// Longest wait for synchronization before the ready line, so that scripts find a head. A longer
@@ -73,25 +71,8 @@ fn serve(
                 .map_err(CommandError::failed)?,
         };
         let service = Arc::new(service);
-        let opened = args.server.entry.open()?;
-        let config = args.server.config(opened.entry.clone());
-        let server = Server::bind(config, service.clone()).await.map_err(CommandError::failed)?;
-        // Ends after the server.
-        let _keys = opened.start()?;
-        if let Some(second) = server.second_address() {
-            info!("also listening on ws://{second}");
-        }
-        let ready = server.ready_line();
-        let announce = async {
-            service.settled(ANNOUNCE_TIMEOUT).await;
-            // Scripts wait for this line.
-            println!("{ready}");
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            () = server.run(stop_signal()) => {}
-            () = announce => {}
-        }
+        let bound = serving::bind(service.clone(), &args.server).await?;
+        bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
         Ok(())
     })
 }

@@ -12,8 +12,11 @@ mod light;
 mod logging;
 mod manual;
 mod methods;
+mod operations;
 mod record;
+mod reload;
 mod serving;
+mod systemd;
 mod verify;
 
 use std::ffi::OsString;
@@ -28,6 +31,7 @@ pub use args::{
 };
 pub use entry::{EntryArgs, Opened};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
+pub use operations::OperationArgs;
 
 /// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -69,8 +73,14 @@ impl From<OpenError> for CommandError {
 
 /// Runs the program. Everything is here except the `main` function, so that tests can call it.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let outcome = match parse(arguments.into_iter().collect()) {
-        Ok(cli) => run(cli),
+    #[cfg(unix)]
+    systemd::take_over();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let outcome = match read(arguments.clone()) {
+        Ok((cli, values)) => {
+            reload::remember(arguments, values);
+            run(cli)
+        }
         Err(Stop::Clap(message)) => {
             // Clap prints help and version to stdout with code 0, and mistakes to stderr with code 2.
             let code = u8::try_from(message.exit_code()).unwrap_or(2);
@@ -96,15 +106,16 @@ enum Stop {
 }
 
 /// Parses the arguments. Values of a configuration file become defaults, so flags and environment variables
-/// take precedence.
-fn parse(arguments: Vec<OsString>) -> Result<Cli, Stop> {
+/// take precedence. Returns also the values of all flags as text.
+fn read(arguments: Vec<OsString>) -> Result<(Cli, reload::Values), Stop> {
     let command = with_environment(Cli::command());
     let command = match config::path(&arguments) {
         Some(path) => config::apply(command, &path).map_err(Stop::Config)?,
         None => command,
     };
-    let matches = command.try_get_matches_from(arguments).map_err(Stop::Clap)?;
-    Cli::from_arg_matches(&matches).map_err(Stop::Clap)
+    let matches = command.clone().try_get_matches_from(arguments).map_err(Stop::Clap)?;
+    let values = reload::values(&command, &matches);
+    Cli::from_arg_matches(&matches).map(|cli| (cli, values)).map_err(Stop::Clap)
 }
 
 /// Lets every flag come from the environment: `--http-port` from `ROOTLIGHT_HTTP_PORT`.

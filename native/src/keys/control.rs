@@ -76,9 +76,7 @@ pub use unix::ask;
 mod unix {
     //! The socket for commands: one JSON object in a line, one in answer.
 
-    use std::fs::{self, DirBuilder, Permissions};
     use std::io::{self, BufRead as _, BufReader as StdReader, Read as _, Write as _};
-    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
     use std::os::unix::net::UnixStream as StdStream;
 
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -88,6 +86,7 @@ mod unix {
 
     use super::{Arc, Duration, KeyError, Path, PathBuf, Registry};
     use crate::keys::admin::{Command, Reply};
+    use crate::unix_socket;
 
     /// Longest command, in bytes. The longest lists of a key fit.
     const COMMAND_BYTES: u64 = 1024 * 1024;
@@ -105,23 +104,9 @@ mod unix {
         name.into()
     }
 
-    /// Makes the socket. Whoever has the database open replaces what an earlier process left behind. The socket is made
-    /// inside a folder that only its owner can enter and moved from there, so that others cannot connect before it has
-    /// its mode.
+    /// Makes the socket. Whoever has the database open replaces what an earlier process left behind.
     pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
-        let mut folder = path.as_os_str().to_owned();
-        folder.push(".new");
-        let folder = PathBuf::from(folder);
-        let _ = fs::remove_dir_all(&folder);
-        DirBuilder::new().mode(0o700).create(&folder)?;
-        let made = folder.join("s");
-        let bound = UnixListener::bind(&made).and_then(|listener| {
-            fs::set_permissions(&made, Permissions::from_mode(0o600))?;
-            fs::rename(&made, path)?;
-            Ok(listener)
-        });
-        let _ = fs::remove_dir_all(&folder);
-        bound
+        unix_socket::bind(path, 0o600)
     }
 
     /// Takes commands for ever.

@@ -222,6 +222,10 @@ impl Quotas for Registry {
         });
         Box::pin(std::future::ready(taken))
     }
+
+    fn usage(&self) -> Vec<(String, Usage)> {
+        self.keys().iter().map(|(id, entry)| (id.clone(), entry.meter().usage().clone())).collect()
+    }
 }
 
 impl Filters for Registry {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::meter::{Charge, Exceeded, Standing};
+use super::meter::{Charge, Exceeded, Standing, Usage};
 use super::record::Record;
 
 /// The keys.
@@ -29,6 +29,11 @@ pub trait Quotas: Send + Sync + 'static {
         key: &'a Record,
         charge: &'a Charge,
     ) -> BoxFuture<'a, Result<Option<Standing>, Exceeded>>;
+
+    /// What each key has been used for, by its id, for metrics. An implementation that cannot list its keys gives none.
+    fn usage(&self) -> Vec<(String, Usage)> {
+        Vec::new()
+    }
 }
 
 /// The filters and subscriptions of the keys. The engine keeps them by the number of their owner.

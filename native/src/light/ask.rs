@@ -4,6 +4,7 @@ use futures::future::join_all;
 use rootlight::light::{RequestFailure, RoutedRequest, UpstreamRequest, UpstreamResponse};
 
 use crate::budget::Held;
+use crate::metrics::{Outcome, metrics};
 use crate::upstream::SharedUpstream;
 
 /// Responses of upstreams, and the budget's bytes that they take until the core has read them.
@@ -11,6 +12,17 @@ use crate::upstream::SharedUpstream;
 pub(super) struct Fetched {
     pub(super) answers: Vec<UpstreamResponse>,
     pub(super) held: Held,
+}
+
+/// Does what [`ask`] does, and counts the requests for the upstream of this number.
+pub(super) async fn ask_counted(
+    index: usize,
+    upstream: &SharedUpstream,
+    requests: Vec<UpstreamRequest>,
+) -> Fetched {
+    let fetched = ask(upstream, requests).await;
+    fetched.answers.iter().for_each(|answer| metrics().asked(index, outcome(answer)));
+    fetched
 }
 
 /// Sends requests to one upstream; returns as many responses, in the same order.
@@ -21,6 +33,14 @@ pub(super) async fn ask(upstream: &SharedUpstream, requests: Vec<UpstreamRequest
         results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect();
     answers.resize_with(count, || Err(RequestFailure::Malformed("no response")));
     Fetched { answers, held }
+}
+
+fn outcome(answer: &UpstreamResponse) -> Outcome {
+    match answer {
+        Ok(_) => Outcome::Result,
+        Err(RequestFailure::Transport(_) | RequestFailure::Busy { .. }) => Outcome::Silence,
+        Err(_) => Outcome::Error,
+    }
 }
 
 /// Sends each request to the upstream that it names, to all upstreams at the same time; responses keep the order
@@ -35,8 +55,13 @@ pub(super) async fn ask_each(upstreams: &[SharedUpstream], requests: Vec<RoutedR
             mine.push(routed.request);
         }
     }
-    let parts = upstreams.iter().zip(parts).map(|(upstream, (places, requests))| async move {
-        let fetched = if requests.is_empty() { Fetched::default() } else { ask(upstream, requests).await };
+    let parts = upstreams.iter().enumerate().zip(parts);
+    let parts = parts.map(|((index, upstream), (places, requests))| async move {
+        let fetched = if requests.is_empty() {
+            Fetched::default()
+        } else {
+            ask_counted(index, upstream, requests).await
+        };
         (places, fetched)
     });
     let mut held = Held::default();

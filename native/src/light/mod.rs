@@ -8,6 +8,7 @@ pub mod propose;
 mod service;
 mod shared;
 mod sync;
+mod vitals;
 
 pub use checkpoint::{CheckpointError, Start, parse_checkpoint, start, start_checkpoint};
 pub use kept::{FILE, HeaderStore, SET_ASIDE};

@@ -20,11 +20,15 @@ use super::checkpoint::Start;
 use super::{
     shared::Shared,
     sync::{self, Log},
+    vitals,
 };
 use crate::budget::{self, Held, NO_ROOM};
+use crate::metrics::{Checked, metrics};
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::{Runs, Size};
-use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT};
+use crate::service::{
+    Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT, Vitals,
+};
 use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
 
@@ -207,6 +211,7 @@ impl LightService {
         let error = |code, text: &'static str| HeldAnswer::failed_apart(message.clone(), code, text);
         let size = Size::of(message);
         let mut next = Next::Start(message.clone(), caller.connection.clone());
+        let mut asked = false;
         let (mut held, mut facts) = (Held::default(), Held::default());
         loop {
             let Some((session, step)) = self.run(next, caller.peer, size).await else {
@@ -222,10 +227,13 @@ impl LightService {
                     {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
+                    asked = true;
                     next = Next::Feed(session, ask_each(&self.upstreams, requests).await);
                 }
                 Some(SessionStep::Done(answer)) => {
                     self.shared.close(*session);
+                    let source = if asked { &metrics().from_upstreams } else { &metrics().from_cache };
+                    source.inc();
                     let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
                     if !hold(&mut held, bytes).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
@@ -277,7 +285,9 @@ impl LightService {
                 Next::Begin(session) => session,
                 Next::Feed(mut session, fetched) => {
                     let Fetched { answers, held } = fetched;
+                    let (count, started) = (answers.len(), Instant::now());
                     shared.client.feed(&mut session, answers);
+                    metrics().verified(Checked::Answers, count, started.elapsed());
                     drop(held);
                     session
                 }
@@ -353,6 +363,10 @@ impl Service for LightService {
             block_number,
             reason: refusal.map(|refusal| refusal.to_string()).or(stopped),
         }
+    }
+
+    fn vitals(&self) -> Vitals {
+        vitals::of(&self.shared.client.pin(sync::now()))
     }
 }
 

@@ -8,9 +8,10 @@ use indicatif::ProgressBar;
 use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use tracing::{info, warn};
 
-use super::ask::{Fetched, ask};
+use super::ask::{Fetched, ask_counted};
 use super::shared::Shared;
 use crate::local::unix_time;
+use crate::metrics::{Checked, metrics};
 use crate::progress::{WORTH_A_BAR, progress_bar};
 use crate::upstream::SharedUpstream;
 
@@ -32,16 +33,18 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
     loop {
         let requests = shared.client.receipt_requests(index, &mut outbox, now());
         if !requests.is_empty() {
-            let again = outbox.resend_requests(ask(&upstream, requests).await.answers);
-            ask(&upstream, again).await;
+            let again = outbox.resend_requests(ask_counted(index, &upstream, requests).await.answers);
+            ask_counted(index, &upstream, again).await;
         }
         match shared.client.sync_next(index, now()) {
             SyncStep::Fetch(requests) => {
-                let Fetched { answers, held } = ask(&upstream, requests).await;
+                let Fetched { answers, held } = ask_counted(index, &upstream, requests).await;
                 let client = shared.clone();
                 // Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
                 let fed = tokio::task::spawn_blocking(move || {
+                    let (count, started) = (answers.len(), Instant::now());
                     client.sync_feed(index, answers, now());
+                    metrics().verified(Checked::Headers, count, started.elapsed());
                     drop(held);
                 });
                 if fed.await.is_err() {

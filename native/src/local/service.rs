@@ -19,7 +19,7 @@ use super::{indexing, log_stream, report};
 use crate::budget::{self, NO_ROOM};
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::{Runs, Size};
-use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Service};
+use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, Vitals};
 use crate::store::{Persist, StoreError, StoredIndex};
 
 /// How long a run waits for bytes of the answer budget.
@@ -491,6 +491,13 @@ impl Service for LocalService {
             reason,
             log_index: self.index.as_ref().and_then(|index| index.progress()),
         }
+    }
+
+    fn vitals(&self) -> Vitals {
+        let (head, syncing) = self.read(|chain| (chain.head(), chain.syncing()));
+        let head = head.ok().map(|head| (head.number, head.timestamp));
+        let target = syncing.as_ref().map(|progress| progress.highest).or(head.map(|(number, _)| number));
+        Vitals { head, target, synced: syncing.is_none(), upstreams: Vec::new() }
     }
 }
 

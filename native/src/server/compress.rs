@@ -1,9 +1,10 @@
-//! Compression of answers (gzip).
+//! Compression of answers (Brotli and gzip).
 
-use std::io::Write as _;
+use std::io::Write;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
+use brotli::CompressorWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -19,36 +20,70 @@ pub(super) const LEAST_BYTES: usize = 1024;
 /// The number of bytes compressed between two pauses: well under a millisecond.
 const PIECE: usize = 16 * 1024;
 
-/// Whether a client accepts gzip: `Accept-Encoding` names it, or `*`, with a quality other than 0 (RFC 9110,
-/// 12.5.3).
-pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
+/// Effort of Brotli, from 0 to 11.
+const BROTLI_QUALITY: u32 = 4;
+/// Base-2 logarithm of Brotli's window in bytes. A compressor takes a few times as much memory.
+const BROTLI_WINDOW: u32 = 18;
+
+/// A coding of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// Brotli (RFC 7932).
+    Brotli,
+    /// gzip (RFC 1952).
+    Gzip,
+}
+
+impl Coding {
+    /// The name in headers.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Gzip => "gzip",
+        }
+    }
+}
+
+/// The coding that a client prefers: the one that `Accept-Encoding` names with the higher quality other than 0, of equal
+/// ones Brotli; gzip if only `*` is named (RFC 9110, 12.5.3).
+pub(super) fn coding(headers: &HeaderMap) -> Option<Coding> {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    let mut any = false;
+    let (mut any, mut brotli, mut gzip) = (0.0, None, None);
     for coding in values.flat_map(|value| value.split(',')) {
         let (name, parameter) = coding.split_once(';').unwrap_or((coding, ""));
         let quality = parameter.trim().strip_prefix("q=").and_then(|text| text.trim().parse::<f32>().ok());
-        let taken = quality.is_none_or(|quality| quality > 0.0);
+        let quality = quality.unwrap_or(1.0);
         match name.trim() {
-            name if name.eq_ignore_ascii_case("gzip") => return taken,
-            "*" => any = taken,
+            name if name.eq_ignore_ascii_case("br") => brotli = Some(quality),
+            name if name.eq_ignore_ascii_case("gzip") => gzip = Some(quality),
+            "*" => any = quality,
             _ => {}
         }
     }
-    any
+    let (brotli, gzip) = (brotli.unwrap_or(0.0), gzip.unwrap_or(any));
+    if brotli > 0.0 && brotli >= gzip {
+        return Some(Coding::Brotli);
+    }
+    (gzip > 0.0).then_some(Coding::Gzip)
 }
 
 /// Compresses a body. A long one waits for its turn and is compressed on a thread of lower priority, because
 /// ten MiB take some tenths of a second. Returns the plain body as the error if the system has no thread for it.
-pub(super) async fn gzip(shared: &Shared, peer: Peer, plain: Vec<u8>) -> Result<Vec<u8>, Vec<u8>> {
+pub(super) async fn encode(
+    coding: Coding,
+    shared: &Shared,
+    peer: Peer,
+    plain: Vec<u8>,
+) -> Result<Vec<u8>, Vec<u8>> {
     if plain.len() <= SHORT_JSON {
-        return Ok(compressed(&plain));
+        return Ok(compressed(coding, &plain));
     }
     let place = shared.compressions.enter(peer, Size::Single).await;
     let plain = Arc::new(plain);
     let source = plain.clone();
     let compressing = priority::run_last(move || {
         let _place = place;
-        compressed(&source)
+        compressed(coding, &source)
     });
     match compressing.await {
         Some(compressed) => Ok(compressed),
@@ -56,14 +91,27 @@ pub(super) async fn gzip(shared: &Shared, peer: Peer, plain: Vec<u8>) -> Result<
     }
 }
 
-fn compressed(plain: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+fn compressed(coding: Coding, plain: &[u8]) -> Vec<u8> {
+    match coding {
+        Coding::Brotli => {
+            let mut encoder = CompressorWriter::new(Vec::new(), PIECE, BROTLI_QUALITY, BROTLI_WINDOW);
+            write(&mut encoder, plain);
+            encoder.into_inner()
+        }
+        Coding::Gzip => {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            write(&mut encoder, plain);
+            encoder.finish().unwrap_or_default()
+        }
+    }
+}
+
+/// Compresses a body in pieces. Writing to memory does not fail.
+fn write(encoder: &mut impl Write, plain: &[u8]) {
     for piece in plain.chunks(PIECE) {
         priority::pause();
-        // Writing to memory does not fail.
         let _ = encoder.write_all(piece);
     }
-    encoder.finish().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -71,30 +119,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_accepted_if_named_with_a_quality_above_zero() {
+    fn the_coding_named_with_the_higher_quality_above_zero_is_used() {
+        use Coding::{Brotli, Gzip};
         for (text, accepted) in [
-            ("gzip", true),
-            ("deflate, GZIP;q=0.5, br", true),
-            ("gzip;q=0", false),
-            ("gzip; q=0.0, *", false),
-            ("*", true),
-            ("*;q=0", false),
-            ("br", false),
-            ("", false),
+            ("gzip", Some(Gzip)),
+            ("gzip, deflate, br, zstd", Some(Brotli)),
+            ("gzip, BR;q=0.9", Some(Gzip)),
+            ("deflate, GZIP;q=0.5", Some(Gzip)),
+            ("gzip;q=0", None),
+            ("gzip; q=0.0, *", None),
+            ("gzip;q=0, br;q=0.1", Some(Brotli)),
+            ("*", Some(Gzip)),
+            ("*;q=0", None),
+            ("br", Some(Brotli)),
+            ("br;q=0", None),
+            ("", None),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, text.parse().unwrap());
-            assert_eq!(is_accepted(&headers), accepted, "{text}");
+            assert_eq!(coding(&headers), accepted, "{text}");
         }
-        assert!(!is_accepted(&HeaderMap::new()));
+        assert_eq!(coding(&HeaderMap::new()), None);
     }
 
     #[test]
     fn a_compressed_body_is_the_same_afterwards() {
         use std::io::Read as _;
         let plain: Vec<u8> = (0..200_000_u32).flat_map(|number| (number % 977).to_be_bytes()).collect();
-        let mut read = Vec::new();
-        flate2::read::GzDecoder::new(&compressed(&plain)[..]).read_to_end(&mut read).unwrap();
-        assert!(read == plain);
+        for coding in [Coding::Brotli, Coding::Gzip] {
+            let (short, mut read) = (compressed(coding, &plain), Vec::new());
+            match coding {
+                Coding::Brotli => brotli::Decompressor::new(&short[..], PIECE).read_to_end(&mut read),
+                Coding::Gzip => flate2::read::GzDecoder::new(&short[..]).read_to_end(&mut read),
+            }
+            .unwrap();
+            assert!(read == plain && short.len() < plain.len() / 10, "{coding:?}: {} bytes", short.len());
+        }
     }
 }

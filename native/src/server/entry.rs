@@ -1,11 +1,10 @@
 //! Who may enter: the base path, the profile, and API keys in the path.
 
-use std::net::IpAddr;
-
 use axum::http::{HeaderMap, header};
 use rootlight::rpc::Profile;
 
 use super::key_access::KeyAccess;
+use super::proxies::Client;
 use super::refusal::Refusal;
 use super::tenant::Tenant;
 use crate::keys::KeyText;
@@ -37,12 +36,12 @@ impl Entry {
         &self,
         path: &str,
         headers: &HeaderMap,
-        address: IpAddr,
+        client: &Client,
     ) -> Result<Option<Tenant>, Refusal> {
         let rest = self.inside(path).ok_or(Refusal::NotFound)?;
         let Some(access) = &self.keys else { return Ok(None) };
         let Some(segment) = key_segment(rest)? else {
-            let open = access.anonymous && address.to_canonical().is_loopback();
+            let open = access.anonymous && client.is_local();
             return if open { Ok(None) } else { Err(Refusal::Missing) };
         };
         let key = KeyText::parse(segment).ok_or(Refusal::Invalid)?;
@@ -50,7 +49,7 @@ impl Entry {
         // An unknown id and a wrong secret take the same time.
         let known = key.has(record.as_ref().map(|record| &record.hash));
         let record = record.filter(|_| known).ok_or(Refusal::Invalid)?;
-        let tenant = Tenant::new(access, &record, origin(headers), address);
+        let tenant = Tenant::new(access, &record, origin(headers), client.peer.address);
         tenant.check(&record)?;
         Ok(Some(tenant))
     }

@@ -2,24 +2,27 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, Request, State, WebSocketUpgrade};
+use axum::extract::{FromRequestParts, Request, WebSocketUpgrade};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use rootlight::rpc::envelope::write_error;
-use tracing::debug;
+use tracing::{Instrument as _, Span, debug, debug_span};
 
-use super::access::Sender;
+use super::access::{Access, Sender};
 use super::body::{self, Unread};
-use super::compress;
+use super::compress::{self, Coding};
 use super::places::ClientConnection;
+use super::probe::{self, Probed};
+use super::proxies::Client;
 use super::refusal;
+use super::request_id;
 use super::shared::Shared;
 use super::tenant::Tenant;
 use super::ws;
-use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Pieces};
+use crate::metrics::{Counted, Watch, metrics};
+use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer, Pieces};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
@@ -30,22 +33,46 @@ const READ_BUFFER: usize = 4 * 1024;
 
 /// Answers any request. The path of a POST matters only if the server has a base path or keys.
 pub(crate) async fn handle(
-    State(shared): State<Shared>,
-    Extension(connection): Extension<Arc<ClientConnection>>,
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    request: Request,
+) -> Response {
+    let rules = shared.live.rules();
+    let client = rules.proxies.client(connection, request.headers());
+    let id = request_id::id(request.headers(), client.proxied);
+    // The path is not logged, because it may contain a key.
+    let span = debug_span!("request", id = id.to_str().unwrap_or_default());
+    let mut response =
+        admit(shared, connection, &rules.access, client, request).instrument(span.clone()).await;
+    let status = response.status().as_u16();
+    if response.extensions().get::<Probed>().is_none() {
+        metrics().responded(status);
+    }
+    debug!(parent: &span, status, "response");
+    response.headers_mut().insert(request_id::HEADER, id);
+    response
+}
+
+/// Answers a request if its page may read the answer.
+async fn admit(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    access: &Access,
+    client: Client,
     request: Request,
 ) -> Response {
     let origin = request.headers().get(header::ORIGIN).is_some();
     let authority = request.uri().authority().map(|a| a.as_str().to_owned());
-    let sender = match shared.access.check(request.headers(), authority.as_deref()) {
+    let sender = match access.check(request.headers(), authority.as_deref()) {
         Ok(sender) => sender,
         Err(refusal) => return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()),
     };
-    let cors = if origin { shared.access.allow_origin(request.headers()) } else { None };
+    let cors = if origin { access.allow_origin(request.headers()) } else { None };
     let foreign_page = match sender {
         Sender::Trusted => None,
         Sender::Foreign(origin) => Some(origin.to_string()),
     };
-    let mut response = route(&shared, &connection, foreign_page, request).await;
+    let mut response = route(shared, connection, client, foreign_page, request).await;
     if let Some((origin, varies)) = cors {
         add_cors(&mut response, origin, varies);
     }
@@ -55,35 +82,39 @@ pub(crate) async fn handle(
 async fn route(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
+    client: Client,
     foreign_page: Option<String>,
     request: Request,
 ) -> Response {
     let websocket = wants_websocket(request.headers());
+    if *request.method() == Method::GET
+        && !websocket
+        && let Some(probed) = probe::answer(shared, request.uri().path())
+    {
+        return probed;
+    }
     match *request.method() {
         Method::OPTIONS => return preflight(request.headers()),
-        Method::GET if !websocket && is_health(shared, request.uri().path()) => return health(shared),
         Method::GET if websocket => {}
         Method::POST => {}
         _ => return not_allowed(),
     }
     let path = request.uri().path();
-    let tenant = match shared.entry.admit(path, request.headers(), connection.peer.address).await {
+    let tenant = match shared.entry.admit(path, request.headers(), &client).await {
         Ok(tenant) => tenant,
         Err(refusal) => {
             let _work = connection.work();
             return refusal.response_to(request).await;
         }
     };
-    let caller = Caller::on(connection.peer, foreign_page, shared.entry.terms(tenant.as_ref()));
+    let caller = Caller::on(client.peer, foreign_page, shared.entry.terms(tenant.as_ref()));
     match *request.method() {
         Method::POST => post(shared, connection, &caller, tenant, request).await,
-        _ => upgrade(shared, connection, caller, tenant, request).await,
+        _ => {
+            connection.belongs_to(client.peer);
+            upgrade(shared, connection, caller, tenant, request).await
+        }
     }
-}
-
-/// Probes need no key. They may not know the base path.
-fn is_health(shared: &Shared, path: &str) -> bool {
-    path == "/health" || shared.entry.inside(path) == Some("/health")
 }
 
 async fn post(
@@ -98,7 +129,7 @@ async fn post(
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text);
     }
     let _work = connection.work();
-    let compressed = compress::is_accepted(request.headers());
+    let coding = compress::coding(request.headers());
     let (mut body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes),
@@ -112,9 +143,11 @@ async fn post(
             Err(refused) => return refused.response(),
         };
     }
+    let watch = Watch::start(&body);
     let answered = shared.service.answer_to(&caller.taking_pieces(), body).await;
+    watch.end(&answered);
     drop(held);
-    let mut response = answer(shared, connection, answered, compressed).await;
+    let mut response = answer(shared, connection, caller.peer, answered, coding).await;
     if let Some(standing) = standing {
         refusal::add_standing(response.headers_mut(), &standing);
     }
@@ -125,8 +158,9 @@ async fn post(
 async fn answer(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
+    peer: Peer,
     answered: HeldAnswer,
-    compressed: bool,
+    coding: Option<Coding>,
 ) -> Response {
     let HeldAnswer { answer, held: mut budget, pieces } = answered;
     if let Some(pieces) = pieces {
@@ -135,12 +169,12 @@ async fn answer(
     let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response() };
     let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let plain = answer.body.into_bytes();
-    let (body, coding) = match compressed && plain.len() >= compress::LEAST_BYTES {
-        true => match compress::gzip(shared, connection.peer, plain).await {
-            Ok(body) => (body, Some("gzip")),
+    let (body, coding) = match coding.filter(|_| plain.len() >= compress::LEAST_BYTES) {
+        Some(coding) => match compress::encode(coding, shared, peer, plain).await {
+            Ok(body) => (body, Some(coding.name())),
             Err(plain) => (plain, None),
         },
-        false => (plain, None),
+        None => (plain, None),
     };
     budget.shrink_to(body.len());
     let mut response = json(status, Bytes::from_owner(connection.sending(body, budget)));
@@ -177,12 +211,6 @@ fn refused_body(refusal: Unread, limit: usize) -> Response {
     response
 }
 
-fn health(shared: &Shared) -> Response {
-    let health = shared.service.health();
-    let status = if health.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    json(status, serde_json::to_vec(&health).unwrap_or_default())
-}
-
 /// Upgrades to WebSocket on `/` and `/websocket`, where the reference node and most tools expect it.
 async fn upgrade(
     shared: &Shared,
@@ -210,16 +238,20 @@ async fn upgrade(
     let Some(ticket) = shared.websockets.enter_or_refuse(connection).await else {
         return error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, "too many WebSocket connections");
     };
-    let (shared, connection) = (shared.clone(), connection.clone());
+    let (shared, connection, span) = (shared.clone(), connection.clone(), Span::current());
     upgrade
         .read_buffer_size(READ_BUFFER)
         .max_frame_size(shared.limits.frame_bytes)
         .max_message_size(shared.limits.message_bytes)
         .on_failed_upgrade(|failure| debug!(%failure, "websocket upgrade failed"))
-        .on_upgrade(move |socket| async move {
-            connection.takes_messages();
-            ws::run(socket, shared, connection, caller, tenant).await;
-            drop((ticket, counted));
+        .on_upgrade(move |socket| {
+            let run = async move {
+                let open = Counted::one(&metrics().websockets);
+                connection.takes_messages();
+                ws::run(socket, shared, connection, caller, tenant).await;
+                drop((ticket, counted, open));
+            };
+            run.instrument(span)
         })
 }
 
@@ -251,7 +283,7 @@ fn add_cors(response: &mut Response, origin: HeaderValue, varies: bool) {
         return;
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    let exposed = "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset";
+    let exposed = "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id";
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(exposed));
     if varies {
         headers.append(header::VARY, HeaderValue::from_static("origin"));

@@ -1,37 +1,34 @@
-//! Listening, connections and graceful shutdown.
+//! Listening and graceful shutdown.
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::{Extension, Router};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use futures::future::join_all;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tracing::{debug, info, warn};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tracing::{info, warn};
 
+use super::connections::Connections;
 use super::key_sockets::KeySockets;
-use super::metered::Metered;
-use super::places::{ClientConnection, Places, Ticket};
-use super::shared::{Shared, stopped};
-use super::{Access, Entry, Limits, Origins, http};
-use crate::processors;
+use super::live::{Live, Rules};
+use super::places::Places;
+use super::shared::Shared;
+use super::sockets::{Inherited, Listen, Listener};
+use super::tls::{Certificates, TlsError};
+use super::{Access, Control, Entry, Limits, Operations, Origins, observer};
+use crate::metrics::Sample;
 use crate::runs::Runs;
-use crate::service::{Peer, SharedService};
-
-/// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// The number of bytes buffered for a connection besides bodies; also the longest request head.
-const BUFFER_BYTES: usize = 16 * 1024;
+use crate::service::SharedService;
 
 /// Configuration of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Host name or address to bind.
+    /// Host name or address to bind. It and the port do not count if `operations` has addresses to listen on, or if the
+    /// server takes over sockets.
     pub host: String,
     /// Port for HTTP and WebSocket; 0 picks a free one.
     pub http_port: u16,
@@ -45,6 +42,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// Profile, base path and API keys.
     pub entry: Entry,
+    /// Settings for operators.
+    pub operations: Operations,
 }
 
 /// The reason why the server cannot start.
@@ -52,44 +51,62 @@ pub struct ServerConfig {
 #[non_exhaustive]
 pub enum ServerError {
     /// The address is in use, does not belong to this machine, or is not valid.
-    #[error("cannot listen on {host}:{port}: {source}")]
+    #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// The configured host.
-        host: String,
-        /// The configured port.
-        port: u16,
+        /// The configured address.
+        address: String,
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The certificate cannot be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
 }
 
 /// A server that has bound its ports and does not accept connections yet.
 pub struct Server {
-    main: TcpListener,
-    second: Option<TcpListener>,
-    address: SocketAddr,
+    listeners: Vec<Listener>,
+    second: Option<SocketAddr>,
+    metrics: Option<TcpListener>,
+    tls: Option<TlsAcceptor>,
     shared: Shared,
+    control: Control,
     stop: watch::Sender<bool>,
 }
 
 impl Server {
     /// Binds the ports.
     pub async fn bind(config: ServerConfig, service: SharedService) -> Result<Self, ServerError> {
-        let (main, address) = bind(&config.host, config.http_port).await?;
-        let second = match config.ws_port {
-            Some(port) => Some(bind(&config.host, port).await?.0),
+        Self::bind_with(config, service, Vec::new()).await
+    }
+
+    /// Does what [`Self::bind`] does, and also serves sockets that the process was started with.
+    pub async fn bind_with(
+        config: ServerConfig,
+        service: SharedService,
+        inherited: Vec<Inherited>,
+    ) -> Result<Self, ServerError> {
+        let operations = &config.operations;
+        let certificates = operations.tls.as_ref().map(Certificates::load).transpose()?;
+        let tls = certificates.as_ref().map(Certificates::acceptor).transpose()?;
+        let (listeners, second) = listeners(&config, inherited).await?;
+        for address in listeners.iter().filter_map(Listener::address) {
+            if !is_loopback(address.ip()) && config.entry.keys.is_none() {
+                warn!("{}", exposed(address));
+            }
+        }
+        let metrics = match operations.metrics {
+            Some(address) => Some(observer::bind(address).await.map_err(failed(address))?),
             None => None,
         };
         let (stop, stopped) = watch::channel(false);
-        if !is_loopback(address.ip()) && config.entry.keys.is_none() {
-            warn!("{}", exposed(address));
-        }
         let mut hosts = config.hosts;
         hosts.push(config.host.to_ascii_lowercase());
         let access = Access { origins: config.origins, hosts };
+        let live = Live::new(Rules { access, proxies: config.operations.proxies });
         let shared = Shared {
             service,
-            access: Arc::new(access),
+            live: live.clone(),
             entry: Arc::new(config.entry),
             websockets: Places::new(config.limits.websockets),
             limits: Arc::new(config.limits),
@@ -97,46 +114,85 @@ impl Server {
             compressions: Runs::without_pauses(),
             stop: stopped,
         };
-        Ok(Self { main, second, address, shared, stop })
+        let control = Control { live, certificates, host: config.host };
+        Sample::begin();
+        Ok(Self { listeners, second, metrics, tls, shared, control, stop })
     }
 
-    /// The address of the port for HTTP and WebSocket.
+    /// The address of the first TCP listener; 0.0.0.0 with port 0 if there are only Unix sockets.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        let first = self.listeners.iter().find_map(Listener::address);
+        first.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
     }
 
     /// The address of the second port; `None` if there is none.
     #[must_use]
     pub fn second_address(&self) -> Option<SocketAddr> {
-        self.second.as_ref().and_then(|listener| listener.local_addr().ok())
+        self.second
     }
 
-    /// The line that the program prints when it accepts connections; scripts wait for it.
+    /// The address of the listener for metrics; `None` if there is none.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    /// The URLs of a listener: for HTTP and for WebSocket, or the path of a Unix socket.
+    fn urls(&self, listener: &Listener) -> String {
+        let tls = if self.has_tls() { "s" } else { "" };
+        match (listener.address(), listener.path()) {
+            (Some(address), _) => format!("http{tls}://{address} ws{tls}://{address}"),
+            (None, Some(path)) => format!("unix:{}", path.display()),
+            (None, None) => "unix:".to_owned(),
+        }
+    }
+
+    /// The line that the program prints when it accepts connections; scripts wait for it. It names the first listener.
     #[must_use]
     pub fn ready_line(&self) -> String {
-        format!("listening http://{0} ws://{0}", self.address)
+        let first = self.listeners.first().map(|listener| self.urls(listener));
+        format!("listening {}", first.unwrap_or_default())
+    }
+
+    /// The URLs of all listeners but the first.
+    #[must_use]
+    pub fn further(&self) -> Vec<String> {
+        self.listeners.iter().skip(1).map(|listener| self.urls(listener)).collect()
+    }
+
+    /// Whether connections over TCP use TLS.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.control.certificates.is_some()
+    }
+
+    /// Changes settings while the server runs.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        self.control.clone()
     }
 
     /// Serves until `stop` completes, then waits for open requests to finish.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { main, second: second_listener, shared, stop: stopping, .. } = self;
-        let router = Router::new().fallback(http::handle).with_state(shared.clone());
-        let connections = Connections {
-            router,
-            places: Places::new(shared.limits.connections),
-            limits: shared.limits.clone(),
-            stop: shared.stop.clone(),
-        };
-        let second = second_listener.as_ref();
+        let Self { listeners, metrics, tls, shared, control, stop: stopping, .. } = self;
+        let shared = Arc::new(shared);
+        let places = Places::new(shared.limits.connections);
+        let connections = Connections { shared: shared.clone(), places, tls };
+        // They end with this function: aborted when the set is dropped.
+        let mut beside = JoinSet::new();
+        if let Some(listener) = metrics {
+            beside.spawn(observer::serve(listener, shared.clone()));
+        }
+        if let Some(certificates) = control.certificates {
+            beside.spawn(certificates.watch());
+        }
         tokio::select! {
             () = stop => {}
-            () = connections.accept(&main) => {}
-            () = connections.accept_second(second) => {}
+            _ = join_all(listeners.iter().map(|listener| connections.accept(listener))) => {}
         }
         info!("stopping: no new connections, open requests may finish");
-        drop(main);
-        drop(second_listener);
+        drop(listeners);
         let _ = stopping.send(true);
         let drained = tokio::time::timeout(shared.limits.drain_timeout, async {
             connections.places.empty().await;
@@ -148,80 +204,37 @@ impl Server {
     }
 }
 
-struct Connections {
-    router: Router,
-    places: Arc<Places>,
-    limits: Arc<Limits>,
-    stop: watch::Receiver<bool>,
+/// Binds the configured addresses and takes over sockets. Returns the address of the second port apart.
+async fn listeners(
+    config: &ServerConfig,
+    inherited: Vec<Inherited>,
+) -> Result<(Vec<Listener>, Option<SocketAddr>), ServerError> {
+    let operations = &config.operations;
+    let mut addresses = operations.listen.clone();
+    if addresses.is_empty() && inherited.is_empty() {
+        addresses.push(Listen::Tcp(config.host.clone(), config.http_port));
+    }
+    let mut listeners = Vec::new();
+    for address in &addresses {
+        let bound = Listener::bind(address, operations.unix_mode).await;
+        listeners.push(bound.map_err(failed(address))?);
+    }
+    for socket in inherited {
+        listeners
+            .push(Listener::adopt(socket).map_err(failed("a socket of the process that started this one"))?);
+    }
+    let mut second = None;
+    if let Some(port) = config.ws_port {
+        let address = Listen::Tcp(config.host.clone(), port);
+        let bound = Listener::bind(&address, operations.unix_mode).await.map_err(failed(&address))?;
+        second = bound.address();
+        listeners.push(bound);
+    }
+    Ok((listeners, second))
 }
 
-impl Connections {
-    /// Accepts connections and serves each one once there is a place for it.
-    async fn accept(&self, listener: &TcpListener) {
-        processors::join();
-        loop {
-            match listener.accept().await {
-                Ok((stream, address)) => {
-                    let connection = ClientConnection::new(Peer::new(address.ip()));
-                    let ticket = self.places.enter(&connection).await;
-                    self.serve(stream, connection, ticket);
-                }
-                Err(failure) => {
-                    debug!(%failure, "accept failed");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    async fn accept_second(&self, listener: Option<&TcpListener>) {
-        match listener {
-            Some(listener) => self.accept(listener).await,
-            None => std::future::pending().await,
-        }
-    }
-
-    fn serve(&self, stream: TcpStream, connection: Arc<ClientConnection>, ticket: Ticket) {
-        // Disables Nagle's algorithm, because answers are small and latency matters. A failure only costs speed.
-        let _ = stream.set_nodelay(true);
-        let mut builder = hyper::server::conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(self.limits.head_timeout);
-        builder.max_buf_size(BUFFER_BYTES);
-        let service = TowerToHyperService::new(self.router.clone().layer(Extension(connection.clone())));
-        let io = TokioIo::new(Metered::new(stream, connection.clone()));
-        let exchange = builder.serve_connection(io, service).with_upgrades();
-        let (mut stop, write_timeout) = (self.stop.clone(), self.limits.write_timeout);
-        tokio::spawn(async move {
-            tokio::pin!(exchange);
-            let ended = tokio::select! {
-                ended = exchange.as_mut() => ended,
-                () = stopped(&mut stop) => {
-                    exchange.as_mut().graceful_shutdown();
-                    tokio::select! {
-                        ended = exchange => ended,
-                        () = connection.stalled(write_timeout) => Ok(()),
-                    }
-                }
-                () = connection.stalled(write_timeout) => {
-                    debug!("a client does not read its answers");
-                    Ok(())
-                }
-                () = connection.close_requested() => Ok(()),
-            };
-            if let Err(failure) = ended {
-                debug!(%failure, "connection ended");
-            }
-            drop(ticket);
-        });
-    }
-}
-
-async fn bind(host: &str, port: u16) -> Result<(TcpListener, SocketAddr), ServerError> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let failed = |source| ServerError::Bind { host: host.to_owned(), port, source };
-    let listener = TcpListener::bind((bare, port)).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok((listener, address))
+fn failed(address: impl ToString) -> impl FnOnce(io::Error) -> ServerError {
+    move |source| ServerError::Bind { address: address.to_string(), source }
 }
 
 /// The warning for addresses that other machines can reach.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::places::ClientConnection;
+use super::stream::Stream;
 use crate::budget::NO_ROOM;
+use crate::metrics::metrics;
 use crate::processors;
 
 /// The number of bytes written at a time, and read or written between two pauses in which the thread serves other
@@ -20,7 +21,7 @@ const PIECE: usize = 128 * 1024;
 /// A socket that reports the bytes read and written to its [`ClientConnection`].
 #[derive(Debug)]
 pub(crate) struct Metered {
-    stream: TcpStream,
+    stream: Stream,
     connection: Arc<ClientConnection>,
     /// The number of bytes read and written since the last pause.
     moved: usize,
@@ -28,13 +29,14 @@ pub(crate) struct Metered {
 
 impl Metered {
     /// Reports the bytes of `stream` to `connection`.
-    pub(crate) fn new(stream: TcpStream, connection: Arc<ClientConnection>) -> Self {
+    pub(crate) fn new(stream: Stream, connection: Arc<ClientConnection>) -> Self {
         Self { stream, connection, moved: 0 }
     }
 
     fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = written {
             self.connection.wrote(bytes);
+            metrics().sent.inc_by(bytes as u64);
             self.moved = self.moved.saturating_add(bytes);
         }
         written
@@ -65,6 +67,9 @@ impl AsyncRead for Metered {
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let bytes = buffer.filled().len().saturating_sub(before);
         self.moved = self.moved.saturating_add(bytes);
+        if bytes > 0 {
+            metrics().received.inc_by(bytes as u64);
+        }
         if !self.connection.received(bytes) {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, NO_ROOM)));
         }

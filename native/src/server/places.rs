@@ -4,8 +4,9 @@
 //! closes the connection that has been idle for longest, of the address with the most connections.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -36,7 +37,14 @@ const BODY_STEP: usize = 256 * 1024;
 /// The activity of a connection, and the signal to close it.
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
+    /// Who has opened the connection: a client, or a proxy.
     pub(crate) peer: Peer,
+    /// The address of that one, whole; that of a Unix socket's client is 127.0.0.1.
+    pub(crate) source: IpAddr,
+    /// Whether it came over a Unix socket.
+    pub(crate) is_unix: bool,
+    /// The client of a WebSocket that a trusted proxy passes on.
+    forwarded: OnceLock<Peer>,
     /// Number of messages that are being read or answered.
     working: AtomicUsize,
     /// The time when the last of them was answered, in milliseconds.
@@ -61,10 +69,41 @@ struct Inbound {
 }
 
 impl ClientConnection {
-    /// A new connection without requests.
+    /// A new connection of a peer.
+    #[cfg(test)]
     pub(crate) fn new(peer: Peer) -> Arc<Self> {
+        Self::of(peer, peer.address, false)
+    }
+
+    /// A new connection from an address.
+    pub(crate) fn from(source: IpAddr) -> Arc<Self> {
+        Self::of(Peer::new(source), source.to_canonical(), false)
+    }
+
+    /// A new connection over a Unix socket. It counts as one of this machine.
+    pub(crate) fn over_unix() -> Arc<Self> {
+        let source = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Self::of(Peer::new(source), source, true)
+    }
+
+    /// The client that uses the connection; for requests of proxies, the proxy.
+    fn client(&self) -> Peer {
+        self.forwarded.get().copied().unwrap_or(self.peer)
+    }
+
+    /// Counts the connection for this client from now on, because it has become a WebSocket of the client.
+    pub(crate) fn belongs_to(&self, client: Peer) {
+        if client != self.peer {
+            let _ = self.forwarded.set(client);
+        }
+    }
+
+    fn of(peer: Peer, source: IpAddr, is_unix: bool) -> Arc<Self> {
         Arc::new(Self {
             peer,
+            source,
+            is_unix,
+            forwarded: OnceLock::new(),
             working: AtomicUsize::new(0),
             idle_since: AtomicU64::new(now()),
             unsent: AtomicUsize::new(0),
@@ -120,7 +159,7 @@ impl ClientConnection {
         if inbound.bytes <= FREE_BYTES + inbound.held.bytes() {
             return true;
         }
-        let more = budget::requests().take_or_refuse(self.peer.asker(), BODY_STEP.max(bytes));
+        let more = budget::requests().take_or_refuse(self.client().asker(), BODY_STEP.max(bytes));
         more.map(|more| inbound.held.merge(more)).is_some()
     }
 
@@ -162,7 +201,7 @@ impl ClientConnection {
             }
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let written = self.written.load(Ordering::Relaxed);
-            let contended = self.unsent() > 0 && budget::answers_contended(self.peer.asker());
+            let contended = self.unsent() > 0 && budget::answers_contended(self.client().asker());
             let allowed = if contended { limit.min(CONTENDED_WRITE) } else { limit };
             mark = match mark {
                 _ if self.unsent() == 0 => None,
@@ -308,8 +347,9 @@ impl Places {
     fn make_room(&self, newcomer: &ClientConnection, more: usize) -> bool {
         let taken = self.taken();
         let mut counts = BTreeMap::<_, usize>::new();
-        taken.values().for_each(|connection| *counts.entry(connection.peer.address).or_default() += 1);
-        let of = |connection: &ClientConnection| counts.get(&connection.peer.address).copied().unwrap_or(0);
+        taken.values().for_each(|connection| *counts.entry(connection.client().address).or_default() += 1);
+        let of =
+            |connection: &ClientConnection| counts.get(&connection.client().address).copied().unwrap_or(0);
         let least = of(newcomer).saturating_add(more);
         let grace = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
         // A single connection is no hoard, even where there is one place.
@@ -322,7 +362,7 @@ impl Places {
         let longest = longest.map(|(connection, _)| connection).or_else(|| {
             // All connections are working: an address that holds more than half of all places loses one of them.
             let greedy = |connection: &&Arc<ClientConnection>| {
-                let foreign = connection.peer.address != newcomer.peer.address;
+                let foreign = connection.client().address != newcomer.client().address;
                 foreign && of(connection) > self.most / 2 && connection.idle_since().is_none()
             };
             taken.values().find(greedy)

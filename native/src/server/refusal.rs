@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::keys::{Exceeded, Standing, Unfit, Window};
+use crate::metrics::Rejection;
 use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED};
 
 /// JSON-RPC code of a request without the right to be made.
@@ -80,6 +81,17 @@ impl Refusal {
             Self::Limit(_) | Self::Sockets(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The reason for metrics.
+    pub(crate) fn rejection(&self) -> Rejection {
+        match self {
+            Self::Missing | Self::Invalid | Self::Expired => Rejection::Unauthorized,
+            Self::Origin | Self::Address | Self::Method(_) | Self::StateOverride => Rejection::Forbidden,
+            Self::Limit(_) | Self::Sockets(_) => Rejection::Limit,
+            Self::NotFound => Rejection::Path,
+            Self::Failed => Rejection::NoRoom,
         }
     }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::access::Access;
 use super::entry::Entry;
 use super::key_sockets::KeySockets;
 use super::limits::Limits;
+use super::live::Live;
 use super::places::Places;
 use crate::runs::Runs;
 use crate::service::SharedService;
@@ -16,7 +16,8 @@ use crate::service::SharedService;
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) service: SharedService,
-    pub(crate) access: Arc<Access>,
+    /// The settings that can change.
+    pub(crate) live: Arc<Live>,
     pub(crate) entry: Arc<Entry>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) websockets: Arc<Places>,

@@ -12,15 +12,29 @@ use tokio::sync::{Notify, mpsc};
 use super::limits::Limits;
 use super::places::{ClientConnection, Unsent};
 use crate::budget;
+use crate::metrics::{Counted, metrics};
 use crate::service::{Caller, HeldAnswer, SharedService};
 
 /// The open subscriptions of a connection.
 #[derive(Default)]
 struct Open {
-    /// The subscriptions by id, with whether the client has been sent the id and may receive notifications.
-    ids: BTreeMap<String, bool>,
+    /// The subscriptions by id.
+    ids: BTreeMap<String, Subscription>,
     /// How many of them the client has ended.
     unsubscribed: usize,
+}
+
+/// An open subscription.
+struct Subscription {
+    /// Whether the client has been sent the id and may receive notifications.
+    begun: bool,
+    _counted: Counted,
+}
+
+impl Subscription {
+    fn new() -> Self {
+        Self { begun: false, _counted: Counted::one(&metrics().subscriptions) }
+    }
 }
 
 /// The subscriptions of one connection.
@@ -59,7 +73,7 @@ impl Subscriptions {
         let held = self.service.answer_to(&self.caller, message).await;
         if let Some(Answer { subscribed, unsubscribed, .. }) = &held.answer {
             let mut open = self.open();
-            open.ids.extend(subscribed.iter().map(|id| (id.clone(), false)));
+            open.ids.extend(subscribed.iter().map(|id| (id.clone(), Subscription::new())));
             unsubscribed.iter().for_each(|id| _ = open.ids.remove(id));
             open.unsubscribed = open.unsubscribed.saturating_add(unsubscribed.len());
         }
@@ -69,7 +83,7 @@ impl Subscriptions {
     /// Starts sending notifications of these subscriptions.
     pub(super) fn begin(&self, made: Vec<String>) {
         let mut open = self.open();
-        let begun = made.iter().filter_map(|id| open.ids.get_mut(id).map(|begun| *begun = true)).count();
+        let begun = made.iter().filter_map(|id| open.ids.get_mut(id).map(|open| open.begun = true)).count();
         if begun > 0 {
             self.begun.notify_one();
         }
@@ -84,7 +98,7 @@ impl Subscriptions {
                 () = self.begun.notified() => {}
                 () = tokio::time::sleep(self.limits.subscription_interval) => {}
             }
-            let begun = |(id, begun): (&String, &bool)| begun.then(|| id.clone());
+            let begun = |(id, open): (&String, &Subscription)| open.begun.then(|| id.clone());
             let ids: Vec<String> = self.open().ids.iter().filter_map(begun).collect();
             for id in ids {
                 if !self.tell(&id, &queue).await {
@@ -104,10 +118,14 @@ impl Subscriptions {
             if !self.open().ids.contains_key(id) {
                 return true;
             }
-            let Some(budget) = budget::hold_answer(text.len()).await else { return false };
+            let Some(budget) = budget::hold_answer(text.len()).await else {
+                metrics().dropped.inc();
+                return false;
+            };
             if queue.send(self.connection.sending(text.into_bytes(), budget)).await.is_err() {
                 return true;
             }
+            metrics().told.inc();
         }
         !(is_gone(answer) && self.is_lost(id))
     }

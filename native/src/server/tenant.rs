@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::key_access::KeyAccess;
 use super::refusal::Refusal;
 use crate::keys::{Inspected, Record, Standing, Topic, Unfit, inspect};
+use crate::metrics::Rejection;
 use crate::priority::{self, SHORT_JSON};
 use crate::service::LIMIT_EXCEEDED;
 
@@ -33,6 +34,11 @@ impl Refused {
     /// The JSON-RPC response.
     pub(crate) fn body(&self) -> String {
         self.refusal.body(self.id.as_deref())
+    }
+
+    /// The reason for metrics.
+    pub(crate) fn rejection(&self) -> Rejection {
+        self.refusal.rejection()
     }
 
     /// The HTTP response.

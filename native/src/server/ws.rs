@@ -9,6 +9,7 @@ use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use rootlight::rpc::Answer;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 use tungstenite::error::CapacityError;
@@ -17,12 +18,15 @@ use super::places::{ClientConnection, Unsent};
 use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
 use super::tenant::Tenant;
+use crate::metrics::{Watch, metrics};
 use crate::service::{Caller, HeldAnswer};
 
 /// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
 const TRY_AGAIN_LATER: u16 = 1013;
 /// The time between two checks whether a client has received enough of its answers to read its next message.
 const UNSENT_PAUSE: Duration = Duration::from_millis(20);
+/// The same while the server stops.
+const LAST_PAUSE: Duration = Duration::from_millis(2);
 /// Time limit for sending the close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -46,7 +50,6 @@ pub(crate) async fn run(
 ) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
-    let mut stop = shared.stop.clone();
     let mut sink = Writer { sink };
     let subscriptions =
         Subscriptions::new(shared.service.clone(), shared.limits.clone(), connection.clone(), &caller);
@@ -62,7 +65,6 @@ pub(crate) async fn run(
         () = connection.message_overdue(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
         () = connection.close_requested() => End::Close(TRY_AGAIN_LATER, "idle while other connections need the place"),
         text = ends(tenant.as_deref()) => End::Refuse(text),
-        () = stopped(&mut stop) => End::Close(close_code::AWAY, "server is stopping"),
     };
     let close = match end {
         End::Gone => None,
@@ -136,13 +138,22 @@ async fn read(
     answers: mpsc::Sender<Unsent>,
 ) -> End {
     let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut tasks = JoinSet::new();
+    let mut stop = shared.stop.clone();
     loop {
-        let Ok(slot) = slots.clone().acquire_owned().await else { return End::Gone };
-        while connection.unsent() > shared.limits.websocket_unsent {
-            tokio::time::sleep(UNSENT_PAUSE).await;
-        }
-        let message = match timeout(shared.limits.websocket_silence, stream.next()).await {
+        let next = async {
+            let slot = slots.clone().acquire_owned().await;
+            while connection.unsent() > shared.limits.websocket_unsent {
+                tokio::time::sleep(UNSENT_PAUSE).await;
+            }
+            (slot, timeout(shared.limits.websocket_silence, stream.next()).await)
+        };
+        let (slot, message) = tokio::select! {
+            next = next => next,
+            () = stopped(&mut stop) => return finish(tasks, connection, shared.limits.drain_timeout).await,
+        };
+        let Ok(slot) = slot else { return End::Gone };
+        let message = match message {
             Err(_) => return End::Close(close_code::AWAY, "no sign of life"),
             Ok(None) => return End::Gone,
             Ok(Some(Err(failure))) => return failed(failure),
@@ -166,14 +177,36 @@ async fn read(
     }
 }
 
+/// Waits until the messages that have been read are answered and their answers are sent, because the server stops. A
+/// tenth of the time that the server gives to open requests is left for the close frame.
+async fn finish(mut tasks: JoinSet<()>, connection: &ClientConnection, limit: Duration) -> End {
+    let finished = async {
+        while tasks.join_next().await.is_some() {}
+        while connection.unsent() > 0 {
+            tokio::time::sleep(LAST_PAUSE).await;
+        }
+    };
+    let _ = timeout(limit - limit / 10, finished).await;
+    End::Close(close_code::AWAY, "server is stopping")
+}
+
 /// Answers a message, if the client's API key allows it.
 async fn answer(subscriptions: &Subscriptions, tenant: Option<&Tenant>, message: Vec<u8>) -> HeldAnswer {
-    let Some(tenant) = tenant else { return subscriptions.answer(message).await };
-    let (message, charged) = tenant.charge(message).await;
-    match charged {
-        Ok(_) => subscriptions.answer(message).await,
-        Err(refused) => HeldAnswer::served(Some(refused.body())),
-    }
+    let watch = Watch::start(&message);
+    let message = match tenant {
+        None => message,
+        Some(tenant) => match tenant.charge(message).await {
+            (message, Ok(_)) => message,
+            (_, Err(refused)) => {
+                metrics().rejected(refused.rejection());
+                watch.refused();
+                return HeldAnswer::served(Some(refused.body()));
+            }
+        },
+    };
+    let answered = subscriptions.answer(message).await;
+    watch.end(&answered);
+    answered
 }
 
 /// The bytes of a JSON-RPC message; `None` for control frames.

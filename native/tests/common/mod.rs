@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::rpc::envelope::write_error;
-use rootlight_native::server::{Entry, Limits, Origins, Server, ServerConfig};
+use rootlight_native::server::{Entry, Limits, Operations, Origins, Server, ServerConfig};
 use rootlight_native::service::{Caller, HeldAnswer, Service};
 use tokio::sync::oneshot;
 
@@ -106,6 +106,7 @@ pub fn config() -> ServerConfig {
         hosts: Vec::new(),
         limits: Limits::default(),
         entry: Entry::default(),
+        operations: Operations::default(),
     }
 }
 

@@ -8,6 +8,7 @@ mod dev;
 mod keys;
 mod light;
 mod manual;
+mod operations;
 mod tls;
 mod verify;
 mod verify_table;

@@ -7,6 +7,8 @@ mod fair;
 mod http;
 mod keys;
 mod logs;
+mod operations;
 mod pages;
 mod subscriptions;
+mod tls;
 mod ws;

@@ -1,0 +1,18 @@
+//! Metrics of the process, in the text format of Prometheus.
+//!
+//! What happens often is counted in atomic numbers, whose labels are resolved once ([`Metrics`]). The state of the chain,
+//! of upstreams and of keys is read when the metrics are asked for ([`Sample`]).
+
+mod called;
+mod messages;
+mod recorded;
+mod rejected;
+mod sample;
+mod text;
+mod watch;
+
+pub(crate) use recorded::{Checked, Counted, Outcome, metrics};
+pub(crate) use rejected::Rejection;
+pub(crate) use sample::Sample;
+pub(crate) use text::{CONTENT_TYPE, render};
+pub(crate) use watch::Watch;

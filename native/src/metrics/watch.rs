@@ -1,0 +1,40 @@
+//! Measures how long messages take.
+
+use std::time::Instant;
+
+use super::messages::place;
+use super::recorded::metrics;
+use crate::service::HeldAnswer;
+
+/// The measurement of one message. Dropping it ends the measurement; without [`Self::end`] no time is recorded.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    place: usize,
+    since: Instant,
+}
+
+impl Watch {
+    /// Starts measuring a message.
+    pub(crate) fn start(message: &[u8]) -> Self {
+        metrics().messages.in_flight.inc();
+        Self { place: place(message), since: Instant::now() }
+    }
+
+    /// Records the time of a message that was answered.
+    pub(crate) fn end(self, answered: &HeldAnswer) {
+        let failed =
+            answered.answer.as_ref().is_some_and(|answer| answer.unusable || answer.failed.is_some());
+        metrics().messages.observe(self.place, failed, self.since.elapsed().as_secs_f64());
+    }
+
+    /// Records the time of a message that got an error without reaching the service.
+    pub(crate) fn refused(self) {
+        metrics().messages.observe(self.place, true, self.since.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        metrics().messages.in_flight.dec();
+    }
+}

@@ -1,0 +1,65 @@
+//! The settings that can change while the server runs.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tracing::{error, info};
+
+use super::access::{Access, Origins};
+use super::proxies::Proxies;
+use super::tls::Certificates;
+
+/// The settings that can change.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// The hosts and pages that are served.
+    pub(crate) access: Access,
+    /// The proxies that are trusted.
+    pub(crate) proxies: Proxies,
+}
+
+/// The present settings. A request uses those of its beginning.
+#[derive(Debug)]
+pub(crate) struct Live(RwLock<Arc<Rules>>);
+
+impl Live {
+    /// Starts with these settings.
+    pub(crate) fn new(rules: Rules) -> Arc<Self> {
+        Arc::new(Self(RwLock::new(Arc::new(rules))))
+    }
+
+    /// The present settings.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replace(&self, rules: Rules) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+}
+
+/// Changes the settings of a running server.
+#[derive(Debug, Clone)]
+pub struct Control {
+    pub(super) live: Arc<Live>,
+    pub(super) certificates: Option<Arc<Certificates>>,
+    /// The configured host name, which requests may always be addressed to.
+    pub(super) host: String,
+}
+
+impl Control {
+    /// Replaces the pages, host names and proxies. Open WebSockets keep the rights that they began with.
+    pub fn set_rules(&self, origins: Origins, mut hosts: Vec<String>, proxies: Proxies) {
+        hosts.push(self.host.to_ascii_lowercase());
+        self.live.replace(Rules { access: Access { origins, hosts }, proxies });
+    }
+
+    /// Reads the certificate again. New connections get the new one; if it cannot be used, the log says why, and the old
+    /// one stays.
+    pub fn reload_certificate(&self) {
+        match self.certificates.as_ref().map(|certificates| certificates.reload()) {
+            Some(Ok(true)) => info!("the TLS certificate was replaced"),
+            Some(Err(failure)) => error!("the old TLS certificate stays in use: {failure}"),
+            Some(Ok(false)) | None => {}
+        }
+    }
+}

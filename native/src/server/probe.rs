@@ -1,0 +1,41 @@
+//! Probes of load balancers and container hosts: `/livez`, `/readyz` and `/health`.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::shared::Shared;
+
+/// The reason in `/readyz` while the server stops.
+const STOPPING: &str = r#"{"ready":false,"reason":"the server is stopping"}"#;
+
+/// Marks the response to a probe, which is no response of the service.
+#[derive(Debug, Clone)]
+pub(super) struct Probed;
+
+/// Answers a GET request for one of the probes; `None` for other paths. Probes need no key and may not know the base
+/// path.
+pub(super) fn answer(shared: &Shared, path: &str) -> Option<Response> {
+    let name = match path {
+        "/livez" | "/readyz" | "/health" => path,
+        _ => shared.entry.inside(path)?,
+    };
+    match name {
+        "/livez" => Some(json(StatusCode::OK, r#"{"live":true}"#)),
+        "/readyz" if *shared.stop.borrow() => Some(json(StatusCode::SERVICE_UNAVAILABLE, STOPPING)),
+        "/readyz" | "/health" => Some(health(shared)),
+        _ => None,
+    }
+}
+
+fn health(shared: &Shared) -> Response {
+    let health = shared.service.health();
+    let status = if health.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    json(status, serde_json::to_string(&health).unwrap_or_default())
+}
+
+fn json(status: StatusCode, body: impl IntoResponse) -> Response {
+    let mut response = (status, body).into_response();
+    response.extensions_mut().insert(Probed);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
