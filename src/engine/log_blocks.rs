@@ -1,4 +1,4 @@
-//! The logs of a range for an answer that is written block by block.
+//! The logs of a range for an answer that is written piece by piece.
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
@@ -7,7 +7,7 @@ use alloy_primitives::B256;
 use super::{
     Refusal,
     log_filter::LogFilter,
-    logs::{FoundLog, RangeStop, body_logs, check_count, weight},
+    logs::{FoundLog, RangeStop, Weight, check_count, each_log, json_bytes, weight},
     view::{Need, Stop, View, both},
 };
 use crate::{
@@ -20,8 +20,7 @@ struct Block {
     at: BlockRef,
     body: Arc<VerifiedBody>,
     receipts: Arc<VerifiedReceipts>,
-    /// Least bytes of its logs in JSON.
-    bytes: usize,
+    weight: Weight,
 }
 
 /// The blocks of a range that have logs for a filter. It shares the blocks with the chain, so its memory does not depend
@@ -29,6 +28,8 @@ struct Block {
 pub struct LogBlocks {
     filter: LogFilter,
     blocks: vec::IntoIter<Block>,
+    /// The number of logs of the first block that were returned already.
+    taken: usize,
 }
 
 impl LogBlocks {
@@ -45,15 +46,15 @@ impl LogBlocks {
             }
             let Some(header) = view.header_by_number(number)? else { break };
             let (body, receipts) = both(view.body(&header), view.receipts(&header))?;
-            let (logs, bytes) = weight(&receipts, &filter);
-            if logs > 0 {
+            let weight = weight(&receipts, &filter);
+            if weight.logs > 0 {
                 let at = BlockRef { number, hash: header.hash() };
-                blocks.push(Block { at, body, receipts, bytes });
+                blocks.push(Block { at, body, receipts, weight });
             }
-            count = count.saturating_add(logs);
+            count = count.saturating_add(weight.logs);
             check_count(count, from, to, number)?;
         }
-        Ok(Self { filter, blocks: blocks.into_iter() })
+        Ok(Self { filter, blocks: blocks.into_iter(), taken: 0 })
     }
 
     /// The block with this hash; none if there is no such block.
@@ -64,35 +65,52 @@ impl LogBlocks {
         let mut blocks = Vec::new();
         if let Some(header) = view.header_by_hash(block)? {
             let (body, receipts) = both(view.body(&header), view.receipts(&header))?;
-            let (_, bytes) = weight(&receipts, &filter);
-            blocks.push(Block { at: BlockRef { number: header.number, hash: block }, body, receipts, bytes });
+            let weight = weight(&receipts, &filter);
+            blocks.push(Block {
+                at: BlockRef { number: header.number, hash: block },
+                body,
+                receipts,
+                weight,
+            });
         }
-        Ok(Self { filter, blocks: blocks.into_iter() })
+        Ok(Self { filter, blocks: blocks.into_iter(), taken: 0 })
     }
 
-    /// The number of the next blocks that have at least this many bytes of logs, and the bytes of these blocks.
-    fn ahead(&self, least: usize) -> (usize, usize) {
-        let (mut count, mut bytes) = (0_usize, 0_usize);
-        for block in self.blocks.as_slice() {
+    /// Most bytes in JSON, approximately, of the logs that [`Self::take_next`] returns next.
+    #[must_use]
+    pub fn next_bytes(&self, least: usize) -> usize {
+        let (mut bytes, mut longest) = (0_usize, 0);
+        for Block { weight, .. } in self.blocks.as_slice() {
+            bytes = bytes.saturating_add(weight.bytes);
+            longest = weight.longest.max(longest);
             if bytes >= least {
                 break;
             }
-            (count, bytes) = (count.saturating_add(1), bytes.saturating_add(block.bytes));
         }
-        (count, bytes)
+        bytes.min(least.saturating_add(longest))
     }
 
-    /// Approximate bytes in JSON of the logs that [`Self::take_next`] returns next.
-    #[must_use]
-    pub fn next_bytes(&self, least: usize) -> usize {
-        self.ahead(least).1
-    }
-
-    /// The logs of the next blocks with at least this many bytes, or of all that are left. Empty at the end.
+    /// The next logs, with at least this many bytes in JSON, or all that are left. Empty at the end.
     pub fn take_next(&mut self, least: usize) -> Vec<FoundLog> {
-        let (count, _) = self.ahead(least);
-        let next = self.blocks.by_ref().take(count);
-        next.flat_map(|block| body_logs(block.at, &block.body, &block.receipts, &self.filter)).collect()
+        let (mut found, mut bytes) = (Vec::new(), 0_usize);
+        while bytes < least {
+            let Some(block) = self.blocks.as_slice().first() else { break };
+            let mut passed = 0_usize;
+            each_log(&block.body, &block.receipts, &self.filter, |log| {
+                passed = passed.saturating_add(1);
+                if passed > self.taken {
+                    bytes = bytes.saturating_add(json_bytes(log.log));
+                    found.push(log.found(block.at));
+                }
+                bytes < least
+            });
+            self.taken = passed;
+            if passed >= block.weight.logs {
+                self.blocks.next();
+                self.taken = 0;
+            }
+        }
+        found
     }
 
     /// Whether no logs are left.

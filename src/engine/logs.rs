@@ -45,7 +45,7 @@ pub struct FoundLog {
 }
 
 /// Least bytes of a log in JSON.
-fn json_bytes(log: &Log) -> usize {
+pub(super) fn json_bytes(log: &Log) -> usize {
     let topics = log.topics.len().saturating_mul(TOPIC);
     log.data.len().saturating_mul(2).saturating_add(topics).saturating_add(LOG_OBJECT)
 }
@@ -63,37 +63,82 @@ pub fn block_logs(view: &dyn View, header: &BlockHeader, filter: &LogFilter) -> 
 }
 
 /// The logs in the receipts of a block.
-pub(super) fn body_logs(
+fn body_logs(
     block: BlockRef,
     body: &VerifiedBody,
     receipts: &VerifiedReceipts,
     filter: &LogFilter,
 ) -> Vec<FoundLog> {
     let mut found = Vec::new();
+    each_log(body, receipts, filter, |log| {
+        found.push(log.found(block));
+        true
+    });
+    found
+}
+
+/// A log in the receipts of a block.
+pub(super) struct PlacedLog<'a> {
+    pub(super) log: &'a Log,
+    log_index: u64,
+    transaction: &'a B256,
+    transaction_index: u64,
+}
+
+impl PlacedLog<'_> {
+    /// A copy of the log, with its block.
+    pub(super) fn found(&self, block: BlockRef) -> FoundLog {
+        FoundLog {
+            log: self.log.clone(),
+            log_index: self.log_index,
+            transaction: *self.transaction,
+            transaction_index: self.transaction_index,
+            block,
+        }
+    }
+}
+
+/// Passes the logs that a filter selects in the receipts of a block to `take`, until it returns `false`.
+pub(super) fn each_log(
+    body: &VerifiedBody,
+    receipts: &VerifiedReceipts,
+    filter: &LogFilter,
+    mut take: impl FnMut(PlacedLog<'_>) -> bool,
+) {
     let mut log_index = 0_u64;
-    for (index, (receipt, hash)) in (0_u64..).zip(receipts.receipts().iter().zip(body.hashes())) {
+    for (transaction_index, (receipt, transaction)) in
+        (0_u64..).zip(receipts.receipts().iter().zip(body.hashes()))
+    {
         for log in &receipt.logs {
-            if filter.matches(log) {
-                found.push(FoundLog {
-                    log: log.clone(),
-                    log_index,
-                    transaction: *hash,
-                    transaction_index: index,
-                    block,
-                });
+            if filter.matches(log) && !take(PlacedLog { log, log_index, transaction, transaction_index }) {
+                return;
             }
             log_index = log_index.saturating_add(1);
         }
     }
-    found
 }
 
-/// The number of the logs that a filter selects of a block, and their least bytes in JSON.
+/// The logs that a filter selects of a block.
 #[cfg(feature = "local")]
-pub(super) fn weight(receipts: &VerifiedReceipts, filter: &LogFilter) -> (usize, usize) {
+#[derive(Clone, Copy, Default)]
+pub(super) struct Weight {
+    /// Their number.
+    pub(super) logs: usize,
+    /// Their least bytes in JSON.
+    pub(super) bytes: usize,
+    /// The least bytes in JSON of the longest one.
+    pub(super) longest: usize,
+}
+
+/// Counts the logs that a filter selects of a block, and their bytes.
+#[cfg(feature = "local")]
+pub(super) fn weight(receipts: &VerifiedReceipts, filter: &LogFilter) -> Weight {
     let logs = receipts.receipts().iter().flat_map(|receipt| &receipt.logs);
-    logs.filter(|log| filter.matches(log))
-        .fold((0, 0), |(count, bytes), log| (count.saturating_add(1), bytes.saturating_add(json_bytes(log))))
+    logs.filter(|log| filter.matches(log)).map(json_bytes).fold(Weight::default(), |sum, bytes| Weight {
+        logs: sum.logs.saturating_add(1),
+        bytes: sum.bytes.saturating_add(bytes),
+        longest: sum.longest.max(bytes),
+    })
 }
 
 /// The logs of the block with this hash; none if there is no such block.

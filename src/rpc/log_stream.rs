@@ -15,8 +15,8 @@ use crate::engine::{LogBlocks, View, Watch};
 /// The method whose answers may be streamed.
 pub(super) const METHOD: &str = "eth_getLogs";
 
-/// Least bytes of a piece. A block with more makes a longer piece.
-const PIECE: usize = 256 * 1024;
+/// Least bytes of a piece, except the last. It is longer by one log at most, and takes well under a millisecond to write.
+const PIECE: usize = 128 * 1024;
 
 /// The answer to a message, or the means to write it piece by piece.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub enum Reply {
     Logs(LogStream),
 }
 
-/// The answer to one `eth_getLogs`. It has one block of logs, or a few small ones, in memory at a time.
+/// The answer to one `eth_getLogs`. It has the logs of one piece in memory at a time.
 pub struct LogStream {
     /// What comes before the next log; the start of the answer at first.
     before: String,
@@ -90,4 +90,65 @@ impl LogStream {
 pub(super) fn is_too_long(answer: Option<&Answer>) -> bool {
     let failed = answer.and_then(|answer| answer.failed.as_deref());
     matches!(failed, Some((METHOD, RpcError::LogsTooLong { .. } | RpcError::ResponseSize(_))))
+}
+
+#[cfg(all(test, feature = "dev"))]
+mod tests {
+    use alloy_primitives::B256;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        dev::{DevAccounts, DevConfig, Mining},
+        engine::{DevNode, Moment},
+        rpc::LocalClient,
+    };
+
+    const MOMENT: Moment = Moment { now: 1_900_000_000, entropy: B256::repeat_byte(7) };
+
+    fn call(client: &mut LocalClient, method: &str, params: Value) -> Value {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let message = client.open(request.to_string().as_bytes());
+        let answer = client.answer(message, MOMENT, &|| false).unwrap();
+        serde_json::from_str::<Value>(&answer.body).unwrap()["result"].clone()
+    }
+
+    /// A block with thousands of logs is cut within its logs, and no log is lost or repeated.
+    #[test]
+    fn pieces_are_short_however_many_logs_a_block_has() {
+        let config = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
+        let mut client = LocalClient::new(Box::new(DevNode::new(config, MOMENT).unwrap()));
+        let emitter = "0x00000000000000000000000000000000000000aa";
+        // Loop: PUSH1 0, PUSH1 0, LOG0; repeat while GAS > 3,000.
+        call(&mut client, "anvil_setCode", json!([emitter, "0x5b60006000a0610bb85a1160005700"]));
+        let from = call(&mut client, "eth_accounts", json!([]))[0].clone();
+        let mut expected = Vec::new();
+        for number in 1..=3 {
+            call(
+                &mut client,
+                "eth_sendTransaction",
+                json!([{ "from": from, "to": emitter, "gas": "0x5b8d80" }]),
+            );
+            let block = format!("{number:#x}");
+            let logs = call(&mut client, "eth_getLogs", json!([{ "fromBlock": block, "toBlock": block }]));
+            expected.extend(logs.as_array().unwrap().clone());
+        }
+        assert!(expected.len() > 30_000, "{}", expected.len());
+
+        let request = json!({ "id": 1, "method": METHOD, "params": [{ "fromBlock": "0x1" }] }).to_string();
+        let message = client.open(request.as_bytes());
+        let Reply::Logs(mut logs) = message.read_or_stream(&*client.snapshot(), MOMENT.now, &|| false) else {
+            panic!("the answer is not streamed")
+        };
+        let mut text = String::new();
+        loop {
+            let announced = logs.next_bytes();
+            let Some(piece) = logs.next_piece().unwrap() else { break };
+            // The bytes of a log are estimated from below.
+            assert!(piece.len() < PIECE * 2 && piece.len() < announced * 2 + 100, "{} bytes", piece.len());
+            text.push_str(&piece);
+        }
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(answer["result"], Value::from(expected));
+    }
 }

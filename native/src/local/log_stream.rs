@@ -24,7 +24,10 @@ pub(super) fn pieces(logs: LogStream, peer: Peer, runs: Arc<Runs>, patience: Dur
             let mut held = room.ok_or_else(|| io::Error::other(NO_ROOM))?;
             let make = move || {
                 let _place = place;
-                (logs.next_piece(), logs)
+                let piece = logs.next_piece();
+                // Pieces are too short to pause within them, but a client may request them without end.
+                priority::pause();
+                (piece, logs)
             };
             let (piece, logs) =
                 priority::spawn_lowered(Some(peer.asker()), make).await.map_err(io::Error::other)?;
