@@ -1,4 +1,4 @@
-//! Tests of client libraries (ethers, viem, web3.py) against the development chain.
+//! Tests of client libraries (ethers, viem, web3.py) against the development chain, with and without API keys.
 
 use std::path::PathBuf;
 
@@ -51,19 +51,37 @@ pub(crate) fn compile(log: &mut Log) -> Result<PathBuf, String> {
     Ok(made.join("Token.json"))
 }
 
-/// Builds the server and the test contract, then runs all libraries' tests.
-pub(crate) fn test(log: &mut Log) -> Outcome {
-    // The program is built with the tests that start it.
-    log.run(host_crates("test").args(&["--no-run", "--test", "program"]))?;
-    let token = compile(log)?;
-    let with = |cmd: Cmd| {
+/// The server and the test contract, built.
+pub(crate) struct Built {
+    token: PathBuf,
+}
+
+impl Built {
+    /// Builds both.
+    pub(crate) fn new(log: &mut Log) -> Result<Self, String> {
+        // The program is built with the tests that start it.
+        log.run(host_crates("test").args(&["--no-run", "--test", "program"]))?;
+        Ok(Self { token: compile(log)? })
+    }
+
+    /// Tells a command where they are.
+    pub(crate) fn with(&self, cmd: Cmd) -> Cmd {
         cmd.env("ROOTLIGHT", target_dir().join("debug/rootlight"))
-            .env("ROOTLIGHT_TOKEN", &token)
+            .env("ROOTLIGHT_TOKEN", &self.token)
             .limit(5 * 60)
-    };
-    let files = ["ethers", "openrpc", "viem"].map(|name| format!("tests/clients/{name}.test.mjs"));
+    }
+}
+
+/// Runs the tests of the libraries that are small enough for every run.
+pub(crate) fn test(log: &mut Log) -> Outcome {
+    let built = Built::new(log)?;
+    let files = ["ethers", "ethers.keys", "openrpc", "viem", "viem.keys"];
+    let files = files.map(|name| format!("tests/clients/{name}.test.mjs"));
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    log.run(with(Cmd::new("node --test --test-reporter=tap").args(&files)))?;
-    log.run(with(Cmd::program(&python()).args(&["tests/clients/web3_test.py", "-v"])))?;
+    let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
+    log.run(built.with(node.args(&files)))?;
+    for file in ["tests/clients/web3_test.py", "tests/clients/web3_keys_test.py"] {
+        log.run(built.with(Cmd::program(&python()).args(&[file, "-v"])))?;
+    }
     Ok(String::new())
 }

@@ -17,6 +17,7 @@ mod links;
 mod nodes;
 mod packages;
 mod peers;
+mod projects;
 mod release;
 mod shell;
 mod spec;
@@ -30,14 +31,17 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <task>
 
-  test [--full] [-v] [PART..]  install what is missing, then run every check; --full adds cargo-deny and longer forms
-                               of tests that draw their input (parts: cargo xtask test --list); -v runs one step at a
-                               time and shows the output of each command
+  test [--full] [-v] [PART..]  install what is missing, then run every check; --full adds cargo-deny, longer forms
+                               of tests that draw their input, and tests with web3.js, cast and hardhat (parts:
+                               cargo xtask test --list); -v runs one step at a time and shows the output of each
+                               command
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
   abuse [NAME..]               abuse the server over loopback: peak memory, and what others wait meanwhile
                                (ABUSED=PROGRAM for another one than the one built here)
+  soak [MINUTES]               mixed load on a development chain with API keys over loopback: errors, lost events,
+                               memory (15 minutes by default)
   checkpoint --url A --url B   propose a checkpoint that all sources confirm (--network, --number, --depth), to be
                                pasted into src/consensus/checkpoint.rs
   spec [--check]               write tests/specification.json from the specification's page, or compare them
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Some((&"api", rest)) => api::run(rest),
         Some((&"release", rest)) => release::run(rest),
         Some((&"abuse", rest)) => abuse::run(rest),
+        Some((&"soak", rest)) => projects::soak(rest),
         Some((&"checkpoint", rest)) => checkpoint::run(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),
         Some((&"bench", ["peers"])) => peers::run(),

@@ -8,8 +8,8 @@ use crate::clients;
 use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::{Outcome, Run};
 
-/// The release of anvil to compare with.
-const ANVIL: &str = "1.7.1";
+/// The release of foundry's programs: anvil to compare with, and cast.
+pub(crate) const FOUNDRY: &str = "1.7.1";
 
 /// Builds and installs the nodes, then runs the scripts of bench/compare. The reference node takes part if
 /// `REFERENCE` and `REFERENCE_EXECUTE` say how to start it.
@@ -61,22 +61,22 @@ pub(crate) fn light() -> ExitCode {
     run.finish_with(outcome)
 }
 
-/// The npm package with anvil's binary for this system.
-fn anvil_package() -> String {
+/// The npm package with the binary of one of foundry's programs for this system.
+pub(crate) fn foundry_package(program: &str) -> String {
     let system = match std::env::consts::OS {
         "macos" => "darwin",
         "windows" => "win32",
         other => other,
     };
     let processor = if std::env::consts::ARCH == "aarch64" { "arm64" } else { "amd64" };
-    format!("@foundry-rs/anvil-{system}-{processor}")
+    format!("@foundry-rs/{program}-{system}-{processor}")
 }
 
 pub(crate) fn anvil(log: &mut Log) -> Outcome {
-    let package = format!("{}@{ANVIL}", anvil_package());
+    let package = format!("{}@{FOUNDRY}", foundry_package("anvil"));
     let install = Cmd::new("npm install --no-audit --no-fund --no-save --ignore-scripts --prefix");
     log.run(install.arg(target_dir().join("anvil")).arg(package))?;
-    Ok(ANVIL.into())
+    Ok(FOUNDRY.into())
 }
 
 pub(crate) fn build(log: &mut Log) -> Outcome {
@@ -99,7 +99,10 @@ pub(crate) fn script(name: &str) -> Cmd {
         .arg(root().join("bench/compare").join(format!("{name}.mjs")))
         .env("ROOTLIGHT", target_dir().join("release/rootlight"))
         .env("ROOTLIGHT_TOKEN", target_dir().join("clients/Token.json"))
-        .env("ANVIL", target_dir().join("anvil/node_modules").join(anvil_package()).join("bin/anvil"))
+        .env(
+            "ANVIL",
+            target_dir().join("anvil/node_modules").join(foundry_package("anvil")).join("bin/anvil"),
+        )
         .env("ROOTLIGHT_HEADERS", headers().unwrap_or_default())
 }
 

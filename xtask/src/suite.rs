@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::cargo::host_crates;
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
-use crate::{api, clients, dependencies, features, links, packages, release, spec, tools, wasm};
+use crate::{api, clients, dependencies, features, links, packages, projects, release, spec, tools, wasm};
 
 /// One installation step or check.
 struct Part {
@@ -65,10 +65,12 @@ const BROWSER: [Part; 4] = [
 const LAST: [Part; 2] =
     [part("tests: client libraries", clients::test), part("tests: built package", package)];
 
-/// Checks that only `--full` runs: longer forms of tests that are part of every run, and builds that compile
-/// all dependencies again.
-const FULL: [Part; 6] = [
+/// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
+/// registries, and builds that compile all dependencies again.
+const FULL: [Part; 8] = [
     part("tests: long runs", long_runs),
+    part("tests: web3.js and cast", projects::keyed),
+    part("tests: hardhat projects", projects::hardhat),
     part("documentation: features", features::documentation),
     part("cargo-deny", dependencies::deny),
     part("oldest compiler", oldest_compiler),

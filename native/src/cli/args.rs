@@ -154,6 +154,10 @@ pub struct DevArgs {
     /// its hash
     #[arg(long)]
     pub reject_failing: bool,
+    /// What web3_clientVersion answers; the network helpers of hardhat work only if it begins with "anvil" [default:
+    /// Rootlight's name and version]
+    #[arg(long, value_name = "TEXT")]
+    pub client_version: Option<String>,
     /// Store the chain in this folder; it survives a crash
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,

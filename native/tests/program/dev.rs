@@ -137,6 +137,15 @@ async fn flags_decide_how_reverts_and_older_releases_are_answered() {
 }
 
 #[tokio::test]
+async fn the_name_of_the_client_can_be_chosen() {
+    let dev = Dev::start(&["dev", "--client-version", "anvil/Rootlight"]);
+    assert_eq!(dev.call("web3_clientVersion", json!([])).await.unwrap(), "anvil/Rootlight");
+    let dev = Dev::start(&["dev"]);
+    let own = dev.call("web3_clientVersion", json!([])).await.unwrap();
+    assert!(own.as_str().unwrap().starts_with("Rootlight/"), "{own}");
+}
+
+#[tokio::test]
 async fn the_banner_shows_the_accounts_of_the_reference_nodes_genesis() {
     let dev = Dev::start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
     let accounts = dev.call("eth_accounts", json!([])).await.unwrap();

@@ -1,0 +1,82 @@
+//! Tests of `--full` with large packages of the registries: web3.js and foundry's cast with API keys, and projects of
+//! Hardhat on the development chain.
+
+use std::path::PathBuf;
+
+use crate::clients::{self, Built};
+use crate::nodes::{FOUNDRY, foundry_package};
+use crate::shell::{Cmd, Log, ask, target_dir};
+use crate::steps::Outcome;
+
+/// The release of Node.js for Hardhat 3, which needs 22.13 or newer.
+const NODE: &str = "22.23.3";
+
+/// Tests web3.js and cast with an API key in the path.
+pub(crate) fn keyed(log: &mut Log) -> Outcome {
+    let cast = target_dir().join("cast");
+    let install = Cmd::new("npm install --no-audit --no-fund --no-save --ignore-scripts --prefix").arg(&cast);
+    log.run(install.arg(format!("{}@{FOUNDRY}", foundry_package("cast"))))?;
+    packages(log, "web3js", None)?;
+    let program = cast.join("node_modules").join(foundry_package("cast")).join("bin/cast");
+    let tests = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
+    let tests = tests.args(&["tests/clients/cast.test.mjs", "tests/clients/web3js/web3.test.mjs"]);
+    let built = Built::new(log)?;
+    log.run(built.with(tests).env("CAST", program))?;
+    Ok(String::new())
+}
+
+/// Runs the tests of a project of Hardhat 2 and of one of Hardhat 3, on Hardhat's own network and on the development
+/// chain.
+pub(crate) fn hardhat(log: &mut Log) -> Outcome {
+    let (built, newer) = (Built::new(log)?, node(log)?);
+    for (project, path) in [("hardhat2", None), ("hardhat3", newer)] {
+        packages(log, project, path.as_ref())?;
+        let run = Cmd::new("node tests/clients/hardhat.mjs").arg(project);
+        let run = built.with(run).env("HARDHAT_DISABLE_TELEMETRY_PROMPT", "true");
+        log.run(with_path(run, path.as_ref()))?;
+    }
+    Ok(String::new())
+}
+
+/// Installs the packages that a lock file names.
+fn packages(log: &mut Log, folder: &str, path: Option<&PathBuf>) -> Outcome {
+    let install = Cmd::new("npm ci --no-audit --no-fund --ignore-scripts");
+    log.run(with_path(install.within(&format!("tests/clients/{folder}")), path))
+}
+
+/// The folder of a Node.js that is new enough for Hardhat 3; `None` if that on PATH is.
+fn node(log: &mut Log) -> Result<Option<PathBuf>, String> {
+    let version = ask("node", &["--version"]).unwrap_or_default();
+    let mut numbers = version.trim_start_matches('v').split('.').map_while(|part| part.parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) >= (Some(22), Some(13)) {
+        return Ok(None);
+    }
+    let processor = if std::env::consts::ARCH == "aarch64" { "arm64" } else { "x64" };
+    let system = if std::env::consts::OS == "macos" { "darwin" } else { "linux" };
+    let package = format!("node-{system}-{processor}");
+    let folder = target_dir().join("node");
+    let install =
+        Cmd::new("npm install --no-audit --no-fund --no-save --ignore-scripts --prefix").arg(&folder);
+    log.run(install.arg(format!("{package}@{NODE}")))?;
+    Ok(Some(folder.join("node_modules").join(package).join("bin")))
+}
+
+/// Puts a folder in front of PATH.
+fn with_path(cmd: Cmd, folder: Option<&PathBuf>) -> Cmd {
+    let Some(folder) = folder else { return cmd };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(folder.clone()).chain(std::env::split_paths(&path));
+    match std::env::join_paths(all) {
+        Ok(joined) => cmd.env("PATH", joined),
+        Err(_) => cmd,
+    }
+}
+
+/// `cargo xtask soak [MINUTES]`: mixed load over loopback on a development chain with API keys.
+pub(crate) fn soak(args: &[&str]) -> std::process::ExitCode {
+    let run = crate::steps::Run::new(false);
+    let ready =
+        run.step("setup: client libraries", clients::npm_packages) && run.step("build", crate::nodes::build);
+    let soak = || crate::nodes::script("soak").args(args).run_attached();
+    run.finish_with(if ready { soak() } else { Ok(()) })
+}
