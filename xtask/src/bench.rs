@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::shell::Cmd;
+use crate::shell::{Cmd, find};
 use crate::steps::Run;
-use crate::tools;
+use crate::tools::{self, WASM};
 
 /// Without arguments, prints the ratios of docs/benchmarks.md. Otherwise passes the arguments to criterion, natively
 /// only.
@@ -33,11 +33,15 @@ fn outcome(done: Result<(), String>) -> ExitCode {
     }
 }
 
-/// Measures the ratio for headers in a WebAssembly engine, with the package's build profile. The test runner
-/// prints the result.
+/// Measures the ratio for headers in a WebAssembly engine, with the package's build profile: in Node.js or in headless
+/// Chromium, as the test target says. The test runner prints the result, and reads the browser's options in
+/// `bench/webdriver.json`.
 fn wasm(test: &str) -> Result<(), String> {
-    crate::wasm::tests("rootlight-bench", &[test])?
-        .args(&["--profile", "wasm", "--", "--nocapture"])
+    let driver = find("chromedriver").ok_or("chromedriver is missing: run cargo xtask setup")?;
+    Cmd::new("cargo test --locked --package rootlight-bench --profile wasm --target")
+        .args(&[WASM, "--test", test, "--", "--nocapture"])
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", "wasm-bindgen-test-runner")
+        .env("CHROMEDRIVER", driver)
         .env("WASM_BINDGEN_TEST_TIMEOUT", "300")
         .run_attached()
 }

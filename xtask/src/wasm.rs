@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::shell::{Cmd, Log, find, root, target_dir};
+use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::Outcome;
 use crate::tools::{WASM, bindgen_program};
 
@@ -89,17 +89,6 @@ pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
         return Err(format!("{} is too large: {note}", artefact.name));
     }
     Ok(note)
-}
-
-/// A command that runs a package's test targets in WebAssembly: in Node.js, or in headless Chromium, as each target
-/// says. The runner reads the browser's options in the package's `webdriver.json`.
-pub(crate) fn tests(package: &str, tests: &[&str]) -> Result<Cmd, String> {
-    let driver = find("chromedriver").ok_or("chromedriver is missing: run cargo xtask setup")?;
-    let cmd = Cmd::new("cargo test --locked --target")
-        .args(&[WASM, "--package", package])
-        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", "wasm-bindgen-test-runner")
-        .env("CHROMEDRIVER", driver);
-    Ok(tests.iter().fold(cmd, |cmd, test| cmd.args(&["--test", test])))
 }
 
 /// Flags that make the source paths in panic messages the same on every machine.
