@@ -43,8 +43,8 @@ pub(crate) use store::Sent;
 pub(crate) use store::Touch;
 pub use store::{FactCache, FactStore, Known, Location};
 pub use sync::{
-    Capabilities, DEFAULT_BATCH, HeaderSync, KeptFault, Observation, PAGE_HEADERS, Page, REPROVEN, ReadPage,
-    Restoring, SyncOptions, SyncStep, UpstreamState,
+    Capabilities, DEFAULT_BATCH, HeaderSync, KeptFault, MAX_PAGE_BYTES, Observation, PAGE_HEADERS, Page,
+    REPROVEN, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamState,
 };
 pub use upstream::{
     MAX_ERROR_TEXT, NO_RESPONSE, OnResponse, RawResponse, RequestFailure, Subject, UpstreamRequest,

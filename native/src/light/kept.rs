@@ -13,7 +13,7 @@ use std::time::Instant;
 use redb::{
     Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
 };
-use rootlight::light::{HeaderSync, KeptFault, Page, REPROVEN};
+use rootlight::light::{HeaderSync, KeptFault, MAX_PAGE_BYTES, Page, REPROVEN};
 use tracing::{info, warn};
 
 use crate::store::StoreError;
@@ -158,7 +158,7 @@ impl HeaderStore {
         let last = pages.last().map_err(|error| of_reading(error.into()))?;
         let count = last.map_or(0, |(index, _)| index.value().saturating_add(1));
         let restored = sync.restore(count, &mut |index| match pages.get(index) {
-            Ok(page) => Ok(page.map(|page| page.value().to_vec())),
+            Ok(page) => page.map(|page| copied(index, page.value())).transpose(),
             Err(error) => Err(KeptFault::Unreadable { index, reason: error.to_string() }),
         });
         match restored {
@@ -177,13 +177,14 @@ impl HeaderStore {
     /// Returns a page by its number.
     ///
     /// # Errors
-    /// [`KeptFault::Unreadable`] if the database cannot be read.
+    /// [`KeptFault::Unreadable`] if the database cannot be read, [`KeptFault::Damaged`] if the page is too long.
     pub fn page(&self, index: u64) -> Result<Option<Vec<u8>>, KeptFault> {
-        let read = || -> Result<Option<Vec<u8>>, redb::Error> {
+        let read = || -> Result<_, redb::Error> {
             let pages = self.database.begin_read()?.open_table(PAGES)?;
-            Ok(pages.get(index)?.map(|page| page.value().to_vec()))
+            Ok(pages.get(index)?)
         };
-        read().map_err(|error| KeptFault::Unreadable { index, reason: error.to_string() })
+        let page = read().map_err(|error| KeptFault::Unreadable { index, reason: error.to_string() })?;
+        page.map(|page| copied(index, page.value())).transpose()
     }
 
     /// Writes pages and removes all pages above the last one, in one transaction.
@@ -226,6 +227,14 @@ impl HeaderStore {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Copies a page, unless it is longer than any page that was written.
+fn copied(index: u64, page: &[u8]) -> Result<Vec<u8>, KeptFault> {
+    if page.len() > MAX_PAGE_BYTES {
+        return Err(KeptFault::Damaged { index });
+    }
+    Ok(page.to_vec())
 }
 
 /// Decides whether a failure to open means a damaged file.

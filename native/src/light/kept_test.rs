@@ -77,6 +77,18 @@ fn pages_above_the_last_one_written_are_removed() {
     assert_eq!(kept(), (2, Some(vec![9; 40])));
 }
 
+/// Without the limit, whoever writes the file decides how much memory the program takes.
+#[test]
+fn a_page_that_is_longer_than_any_page_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = HeaderStore::open(folder.path(), &mut sync()).unwrap();
+    let longest = Page { index: 0, bytes: vec![1; MAX_PAGE_BYTES] };
+    let longer = Page { index: 1, bytes: vec![1; MAX_PAGE_BYTES + 1] };
+    store.write(&[longest.clone(), longer]).unwrap();
+    assert_eq!(store.page(0), Ok(Some(longest.bytes)));
+    assert_eq!(store.page(1), Err(KeptFault::Damaged { index: 1 }));
+}
+
 /// If the file cannot be opened for a reason outside it, nothing is moved and the user gets an error.
 #[test]
 fn a_failure_outside_the_file_is_an_error_and_sets_nothing_aside() {

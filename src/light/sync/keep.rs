@@ -46,6 +46,8 @@ const WORTH_WRITING: u64 = 512;
 
 /// Bytes of a page's hash.
 const HASH_BYTES: usize = 32;
+/// Most bytes of a page. A host need not read longer ones, which are [`KeptFault::Damaged`].
+pub const MAX_PAGE_BYTES: usize = HASH_BYTES + MAX_BATCH_BYTES;
 
 /// A page to store under its number, in place of the page stored there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -401,7 +403,7 @@ impl HeaderSync {
 
     fn read_page(&self, index: u64, bytes: &[u8]) -> Result<Batch, KeptFault> {
         let (hash, list) = bytes.split_at_checked(HASH_BYTES).ok_or(KeptFault::Damaged { index })?;
-        if list.len() > MAX_BATCH_BYTES || keccak256(list) != hash {
+        if bytes.len() > MAX_PAGE_BYTES || keccak256(list) != hash {
             return Err(KeptFault::Damaged { index });
         }
         let decoded = decode_list(list, PAGE_HEADERS as usize, &self.network);

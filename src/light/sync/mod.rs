@@ -21,7 +21,7 @@ mod standing_test;
 mod state;
 mod uncles;
 
-pub use keep::{KeptFault, PAGE_HEADERS, Page, REPROVEN, ReadPage};
+pub use keep::{KeptFault, MAX_PAGE_BYTES, PAGE_HEADERS, Page, REPROVEN, ReadPage};
 pub use peer::{Capabilities, DEFAULT_BATCH};
 pub use standing::{Observation, UpstreamState};
 pub use state::{HeaderSync, Restoring, SyncOptions, SyncStep};
