@@ -20,6 +20,18 @@ process.once('exit', () => running.forEach((child) => child.kill()));
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** The text of a chunked body (RFC 9112, section 7.1) that begins at `start`. */
+function unchunked(bytes, start) {
+  const parts = [];
+  for (let at = start; ;) {
+    const line = bytes.indexOf('\r\n', at);
+    const size = Number.parseInt(bytes.toString('latin1', at, line), 16);
+    if (!(size > 0)) return Buffer.concat(parts).toString();
+    parts.push(bytes.subarray(line + 2, line + 2 + size));
+    at = line + 2 + size + 2;
+  }
+}
+
 /** JSON-RPC over one HTTP connection, one request at a time. The connection is opened again if the node has closed it. */
 export class Connection {
   #port;
@@ -56,9 +68,12 @@ export class Connection {
     const end = this.#received.indexOf('\r\n\r\n');
     if (end < 0) return;
     const head = this.#received.toString('latin1', 0, end).toLowerCase();
-    const whole = end + 4 + Number(/content-length: *(\d+)/.exec(head)[1]);
-    if (this.#received.length < whole) return;
-    const body = this.#received.toString('utf8', end + 4, whole);
+    const length = /content-length: *(\d+)/.exec(head);
+    const whole = end + 4 + Number(length?.[1] ?? 0);
+    if (length && this.#received.length < whole) return;
+    // The last chunk is empty.
+    if (!length && !this.#received.subarray(-7).equals(Buffer.from('\r\n0\r\n\r\n'))) return;
+    const body = length ? this.#received.toString('utf8', end + 4, whole) : unchunked(this.#received, end + 4);
     this.#received = Buffer.alloc(0);
     if (head.includes('connection: close')) this.close();
     this.#settle('resolve', body);

@@ -1,12 +1,15 @@
-// The cost of JSON-RPC requests: rootlight dev beside anvil and an HTTP server that does nothing but answer. Prints the
-// server's processor time per request in microseconds, as the median of the rounds, and its ratio to rootlight's.
+// The cost of JSON-RPC requests: rootlight dev beside anvil, go-ethereum and an HTTP server that does nothing but
+// answer. Prints the server's processor time per request in microseconds, as the median of the rounds, and its ratio to
+// rootlight's.
 //
-//   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. ANVIL=.. FLOOR=.. [ROUNDS=5] node rpc.mjs [WORKLOAD..]
+//   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. ANVIL=.. [GETH=..] FLOOR=.. [ROUNDS=5] node rpc.mjs [WORKLOAD..]
 //
-// FLOOR is the example `http_floor` of the native crate: the same HTTP stack with a constant answer.
+// FLOOR is the example `http_floor` of the native crate: the same HTTP stack with a constant answer. GETH is
+// go-ethereum's program (`go install github.com/ethereum/go-ethereum/cmd/geth@VERSION`); it takes part if it is given.
 import { createRequire } from 'node:module';
+import { startGeth } from './geth.mjs';
 import { Connection, Node, call, median } from './node.mjs';
-import { CHAIN_ID, balanceOf, setup, stranger, transfer, wallets } from './wallets.mjs';
+import { CHAIN_ID, balanceOf, send, setup, stranger, transfer, wallets } from './wallets.mjs';
 
 const { WebSocket } = createRequire(createRequire(new URL('../../tests/clients/', import.meta.url)).resolve('ethers'))('ws');
 
@@ -38,31 +41,47 @@ const nodes = {
     [process.env.ANVIL, '--silent', '--port', '14442', '--chain-id', `${CHAIN_ID}`, '--no-mining', '--gas-price', '0', '--base-fee', '0', '--gas-limit', '100000000'],
     14442,
   ],
+  geth: [[process.env.GETH], 14444],
   floor: [[process.env.FLOOR, '14443'], 14443],
 };
 
+/** Accounts of go-ethereum's genesis. The other nodes get theirs from their own genesis or by methods. */
+const alloc = Object.fromEntries([
+  ...wallets.map(({ address }) => [address.slice(2), { balance: `0x${(10n ** 24n).toString(16)}` }]),
+  ...[[LOOP, loop(1_000, false)], [EMITTER, loop(1_000, true)]].map(([address, code]) => [address.slice(2), { balance: '0x0', code }]),
+]);
+
+async function start(name, command, port) {
+  if (name === 'geth') return startGeth(command[0], port, CHAIN_ID, alloc);
+  const node = await Node.start(command, port);
+  node.mine = () => node.connection.call('evm_mine');
+  return node;
+}
+
 /** A block with a hundred transfers, a thousand empty blocks, and a block with many logs. */
-async function prepare(node, transactions) {
+async function prepare(node, transactions, emissions) {
   const { connection } = node;
   if (node.name === 'anvil') {
     for (const { address } of wallets) await connection.call('anvil_setBalance', address, `0x${(10n ** 24n).toString(16)}`);
   }
   for (const part of transactions) {
     for (const transaction of part) await connection.call('eth_sendRawTransaction', transaction);
-    await connection.call('evm_mine');
+    await node.mine();
   }
   const block = await connection.call('eth_getBlockByNumber', 'latest', false);
   if (block.transactions.length < 100) throw new Error(`${node.name}: ${block.transactions.length} transactions`);
   const first = BigInt(block.number) + 1n;
-  await connection.call('anvil_mine', `0x${EMPTY_BLOCKS.toString(16)}`);
-  for (const [address, code] of [[LOOP, loop(1_000, false)], [EMITTER, loop(1_000, true)]]) {
-    await connection.call('anvil_setCode', address, code);
+  if (node.name === 'geth') {
+    for (let i = 0; i < EMPTY_BLOCKS; i++) await node.mine(true);
+  } else {
+    await connection.call('anvil_mine', `0x${EMPTY_BLOCKS.toString(16)}`);
+    for (const [address, code] of [[LOOP, loop(1_000, false)], [EMITTER, loop(1_000, true)]]) {
+      await connection.call('anvil_setCode', address, code);
+    }
   }
-  const from = wallets[0].address;
-  await connection.call('anvil_impersonateAccount', from);
-  for (let i = 0; i < LOGS / 1_000; i++) {
-    await connection.call('eth_sendTransaction', { from, to: EMITTER, gas: '0x100000', gasPrice: '0x3b9aca00' });
-    await connection.call('evm_mine');
+  for (const transaction of emissions) {
+    await connection.call('eth_sendRawTransaction', transaction);
+    await node.mine();
   }
   const hex = (number) => `0x${number.toString(16)}`;
   const range = { fromBlock: hex(first), toBlock: hex(first + BigInt(EMPTY_BLOCKS) - 1n) };
@@ -120,12 +139,39 @@ async function measure(node, request) {
   return 1e6 * median(samples.slice(1));
 }
 
+/** Sends `count` requests over all connections, a connection every `pause` ms at most; returns the waiting times. */
+async function paced(node, request, count, pause) {
+  const times = [];
+  const each = Math.ceil(count / CONNECTIONS);
+  await Promise.all(node.connections.map(async (connection) => {
+    const begin = performance.now();
+    for (let i = 0; i < each; i++) {
+      // Times are counted from the moment at which a request is due, so that one slow answer delays none unseen.
+      const due = begin + i * pause;
+      while (performance.now() < due) await new Promise((resolve) => setImmediate(resolve));
+      await connection.send(request);
+      times.push(performance.now() - due);
+    }
+  }));
+  return times;
+}
+
+/** The median and the 99th percentile of the waiting times at half of the highest rate, in milliseconds. */
+async function atHalfLoad(node, request) {
+  const count = 4_000;
+  const start = performance.now();
+  await pass(node, request, count);
+  const times = await paced(node, request, count, (2 * CONNECTIONS * (performance.now() - start)) / count);
+  times.sort((a, b) => a - b);
+  return { half: median(times), p99: times[Math.floor(times.length * 0.99)] };
+}
+
 /** Processor time of a `newHeads` notification in microseconds, and memory of a subscriber in kilobytes. */
 async function subscribers(node) {
   const before = node.resident();
   let notified = 0;
   const sockets = await Promise.all(Array.from({ length: SUBSCRIBERS }, () => new Promise((resolve, reject) => {
-    const socket = new WebSocket(`ws://127.0.0.1:${node.port}`);
+    const socket = new WebSocket(`ws://127.0.0.1:${node.socketPort ?? node.port}`);
     socket.on('open', () => socket.send(call('eth_subscribe', 'newHeads')));
     socket.on('error', reject);
     socket.on('message', (data) => (data.includes('eth_subscription') ? notified++ : resolve(socket)));
@@ -133,7 +179,7 @@ async function subscribers(node) {
   const memory = ((node.resident() - before) * 1_048.576) / SUBSCRIBERS;
   const start = node.processorTime();
   for (let i = 1; i <= NOTIFIED_BLOCKS; i++) {
-    await node.connection.call('evm_mine');
+    await node.mine(true);
     while (notified < i * SUBSCRIBERS) await new Promise((resolve) => setTimeout(resolve, 1));
   }
   const used = node.processorTime() - start;
@@ -147,24 +193,39 @@ try {
   const transactions = (await setup()).map((transaction) => [transaction]);
   transactions.push([]);
   for (let i = 0; i < 100; i++) transactions.at(-1).push(await transfer(i % wallets.length, stranger(i), 1n));
+  const emissions = [];
+  for (let i = 0; i < LOGS / 1_000; i++) emissions.push(await send(0, EMITTER, 0x100000));
   const requests = {};
   for (const [name, [command, port]] of Object.entries(nodes)) {
     if (!command[0]) continue;
-    const node = Object.assign(await Node.start(command, port), { name });
+    const node = Object.assign(await start(name, command, port), { name });
     node.connections = Array.from({ length: CONNECTIONS }, () => new Connection(port));
     running.push(node);
-    if (name !== 'floor') requests[name] = workloads(await prepare(node, transactions));
+    if (name !== 'floor') requests[name] = workloads(await prepare(node, transactions, emissions));
   }
   const floor = running.find(({ name }) => name === 'floor');
   const least = floor ? await measure(floor, Connection.request(requests.rootlight.eth_blockNumber)) : 0;
   console.log(`HTTP alone: ${least.toFixed(1)} us of processor time per request`);
-  const [ours, theirs] = [running.find(({ name }) => name === 'rootlight'), running.find(({ name }) => name === 'anvil')];
+  const ours = running.find(({ name }) => name === 'rootlight');
+  const others = running.filter(({ name }) => name === 'anvil' || name === 'geth');
   for (const name of Object.keys(requests.rootlight)) {
     if (chosen.length > 0 && !chosen.some((word) => name.includes(word))) continue;
     const own = await measure(ours, Connection.request(requests.rootlight[name]));
-    const other = theirs ? await measure(theirs, Connection.request(requests.anvil[name])) : NaN;
-    const above = (own - least) / (other - least);
-    console.log(`${name}: ${own.toFixed(1)} us, anvil ${other.toFixed(1)} us, ratio ${(own / other).toFixed(2)}, above HTTP alone ${above.toFixed(2)}`);
+    const compared = [];
+    for (const other of others) {
+      const theirs = await measure(other, Connection.request(requests[other.name][name]));
+      const above = (own - least) / (theirs - least);
+      compared.push(`${other.name} ${theirs.toFixed(1)} us, ratio ${(own / theirs).toFixed(2)}, above HTTP alone ${above.toFixed(2)}`);
+    }
+    console.log([`${name}: ${own.toFixed(1)} us`, ...compared].join('; '));
+  }
+  if (chosen.length === 0 || chosen.includes('latency')) {
+    for (const node of running.filter(({ name }) => name !== 'floor')) {
+      for (const name of ['eth_getBalance', 'eth_call, ERC-20']) {
+        const { half, p99 } = await atHalfLoad(node, Connection.request(requests[node.name][name]));
+        console.log(`at half load, ${node.name}, ${name}: median ${half.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms, ratio ${(p99 / half).toFixed(1)}`);
+      }
+    }
   }
   if (chosen.length === 0 || chosen.includes('subscribers')) {
     for (const node of running.filter(({ name }) => name !== 'floor')) {

@@ -35,6 +35,11 @@ export function transfer(from, to, value) {
   return signed(from, { to: TOKEN, data, gasLimit: 100_000 });
 }
 
+/** A transaction to a contract that needs no input. */
+export function send(from, to, gasLimit) {
+  return signed(from, { to, gasLimit });
+}
+
 /** Address number `index` of unused accounts. */
 export function stranger(index) {
   return `0x${id(`stranger ${index}`).slice(26)}`;
