@@ -120,7 +120,10 @@ impl Exchange {
         if *name != method || !matches!(self.kind, Kind::Single) {
             return None;
         }
-        let mut start = write_answer(id, &Ok(RawValue::from_string("[]".into()).ok()?))?;
+        let mut start = String::new();
+        if !write_answer(&mut start, id, &Ok(RawValue::from_string("[]".into()).ok()?)) {
+            return None;
+        }
         start.truncate(start.len().saturating_sub("]}".len()));
         Some((request.values().to_vec(), start))
     }
@@ -181,31 +184,36 @@ impl Exchange {
     /// moves the results out.
     pub(super) fn answer(&mut self) -> Option<Answer> {
         let mut answer = core::mem::take(&mut self.told);
-        let (open, close) = match self.kind {
+        let is_batch = match self.kind {
             Kind::Fixed => return Some(answer),
-            Kind::Single => ("", ""),
-            Kind::Batch => ("[", "]"),
+            Kind::Single => false,
+            Kind::Batch => true,
         };
         for member in core::mem::take(&mut self.members) {
             let State::Finished(outcome) = member.state else { continue };
-            let Some(mut text) = write_answer(&member.id, &outcome) else { continue };
+            let before = answer.body.len();
+            if is_batch {
+                answer.body.push(if before == 0 { '[' } else { ',' });
+            }
+            if !write_answer(&mut answer.body, &member.id, &outcome) {
+                answer.body.truncate(before);
+                continue;
+            }
             let start = member.by_work.then_some("work");
             for (name, mark) in [("level", member.level.map(Level::name)), ("start", start)] {
-                text = marked(text, name, mark);
+                add_mark(&mut answer.body, name, mark);
             }
             // The result is copied by now; dropping it frees its memory before the next member is written.
             let error = outcome.err();
-            if open.is_empty() {
-                (answer.body, answer.failed) = (text, member.method.zip(error).map(Box::new));
+            if !is_batch {
+                answer.failed = member.method.zip(error).map(Box::new);
                 return Some(answer);
             }
-            answer.body.push_str(if answer.body.is_empty() { open } else { "," });
-            answer.body.push_str(&text);
         }
         if answer.body.is_empty() {
             return None;
         }
-        answer.body.push_str(close);
+        answer.body.push(']');
         Some(answer)
     }
 }
@@ -238,14 +246,13 @@ pub(super) fn interrupted() -> RpcError {
     RpcError::Refused(Refusal::Interrupted)
 }
 
-/// Adds a member to an answer object: its level, or that no trusted block leads to the chain.
-fn marked(mut answer: String, name: &str, text: Option<&str>) -> String {
-    let Some(text) = text else { return answer };
+/// Adds a member to the answer object at the end of a text: its level, or that no trusted block leads to the chain.
+fn add_mark(answer: &mut String, name: &str, text: Option<&str>) {
+    let Some(text) = text else { return };
     answer.pop();
     for part in [",\"", name, "\":\"", text, "\"}"] {
         answer.push_str(part);
     }
-    answer
 }
 
 impl Member {
