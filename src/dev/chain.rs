@@ -145,6 +145,13 @@ impl DevChain {
         self.chain.set_index(index);
     }
 
+    /// Sets the cache of analysed code, also for the chain that [`Self::reset`] returns to. See [`LocalChain::set_codes`].
+    #[cfg(feature = "node-methods")]
+    pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
+        self.genesis.set_codes(codes.clone());
+        self.chain.set_codes(codes);
+    }
+
     /// The current snapshot of the executed chain.
     #[must_use]
     pub const fn view(&self) -> &ChainSnapshot {

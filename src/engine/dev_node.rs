@@ -143,6 +143,11 @@ impl Node for DevNode {
         self.chain.set_index(index);
     }
 
+    #[cfg(feature = "node-methods")]
+    fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
+        self.chain.set_codes(codes);
+    }
+
     fn dev(&mut self) -> Option<&mut DevChain> {
         Some(&mut self.chain)
     }

@@ -114,6 +114,11 @@ impl Node for FollowNode {
         self.chain.set_index(index);
     }
 
+    #[cfg(feature = "node-methods")]
+    fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
+        self.chain.set_codes(codes);
+    }
+
     fn announced(&mut self, height: u64) {
         self.heights.1 = height;
     }

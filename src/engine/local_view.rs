@@ -15,29 +15,10 @@ use crate::{
     consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
     local::{ChainSnapshot, Term},
-    state::{StateError, StateReader},
+    state::{KeyedTrie, LastKey, StateReader},
     trie::{Trie, WalkError},
     types::{BlockRef, Header, Transaction},
 };
-
-/// Reads a state whose trie is complete.
-impl StateReader for &Trie {
-    fn account(&self, address: &Address) -> Result<Option<crate::state::AccountState>, StateError> {
-        (**self).account(address)
-    }
-
-    fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
-        (**self).is_contract(address)
-    }
-
-    fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
-        (**self).storage(address, slot)
-    }
-
-    fn code(&self, address: &Address) -> Result<Bytes, StateError> {
-        (**self).code(address)
-    }
-}
 
 /// An executed chain at one moment.
 #[derive(Debug, Clone)]
@@ -69,12 +50,13 @@ pub struct LocalView<'a> {
     interrupt: &'a dyn Fn() -> bool,
     /// The pending block, built on first use; `None` inside if it cannot be built.
     pending: OnceCell<Option<PendingBlock>>,
+    last_key: LastKey,
 }
 
 impl<'a> LocalView<'a> {
     /// A view at a time in seconds since 1970; `interrupt` tells when a run has used up its time.
     pub fn new(snapshot: &'a LocalSnapshot, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
-        Self { snapshot, now, interrupt, pending: OnceCell::new() }
+        Self { snapshot, now, interrupt, pending: OnceCell::new(), last_key: LastKey::default() }
     }
 
     fn chain(&self) -> &'a ChainSnapshot {
@@ -209,7 +191,7 @@ impl View for LocalView<'_> {
     }
 
     fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
-        Ok(Box::new(self.kept_trie(header)?))
+        Ok(Box::new(KeyedTrie::new(self.kept_trie(header)?, &self.last_key)))
     }
 
     fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
@@ -262,6 +244,11 @@ impl View for LocalView<'_> {
         let senders = senders.iter().map(|sender| Term::Sender(*sender)).collect();
         let recipients = recipients.iter().map(|recipient| Term::Recipient(*recipient)).collect();
         self.indexed(&[senders, recipients], from, to)
+    }
+
+    #[cfg(feature = "node-methods")]
+    fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
+        self.chain().codes().map(|codes| &**codes)
     }
 
     fn interrupted(&self) -> bool {

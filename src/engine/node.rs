@@ -97,6 +97,10 @@ pub trait Node: Send {
     /// Sets the index of blocks; see `LocalChain::set_index`. Nodes that cannot use one ignore it.
     fn set_index(&mut self, _index: Arc<dyn BlockIndex>) {}
 
+    /// Sets the cache of analysed code for calls; see `LocalChain::set_codes`.
+    #[cfg(feature = "node-methods")]
+    fn set_codes(&mut self, _codes: Arc<dyn crate::exec::CodeCache>) {}
+
     /// Sets the height that the followed node announces.
     fn announced(&mut self, _height: u64) {}
 

@@ -275,6 +275,12 @@ pub trait View {
         u64::MAX
     }
 
+    /// The analysed code that calls on this chain share, if the host keeps any.
+    #[cfg(feature = "node-methods")]
+    fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
+        None
+    }
+
     /// Whether the present run has used up its time.
     fn interrupted(&self) -> bool;
 

@@ -85,6 +85,15 @@ pub trait EvmState {
 #[derive(Clone, Debug)]
 pub struct ReadyCode(Bytecode);
 
+#[cfg(feature = "node-methods")]
+impl ReadyCode {
+    /// Length of the code in bytes. With its jump targets it takes an eighth more.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.original_byte_slice().len()
+    }
+}
+
 /// Adapts an [`EvmState`] to `revm`'s `Database`.
 pub(super) struct Adapter<S>(pub(super) S);
 

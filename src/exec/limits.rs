@@ -25,6 +25,9 @@ pub struct RunLimits<'a> {
     pub checks_funds: bool,
     /// Called every few thousand instructions; `true` ends the run.
     pub interrupt: &'a dyn Fn() -> bool,
+    /// Analysed code of earlier runs. A run does not read code from the state that is found here.
+    #[cfg(feature = "node-methods")]
+    pub codes: Option<&'a dyn super::CodeCache>,
 }
 
 impl Default for RunLimits<'_> {
@@ -35,6 +38,8 @@ impl Default for RunLimits<'_> {
             max_keys: MAX_KEYS,
             checks_funds: true,
             interrupt: &|| false,
+            #[cfg(feature = "node-methods")]
+            codes: None,
         }
     }
 }

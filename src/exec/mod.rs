@@ -3,7 +3,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `call`, `block_hashes`, `recorder`, `result`, `stop`, `limits`, `estimate` | local calls |
+//! | `call`, `block_hashes`, `code_cache`, `recorder`, `result`, `stop`, `limits`, `estimate` | local calls |
 //! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost` | one transaction: rules, run, fee, receipt |
 //! | `block`, `block_context`, `block_error`, `sublists`, `activation` | execution and validation of a block |
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |
@@ -20,6 +20,8 @@ mod block_error;
 mod block_hashes;
 mod build;
 mod call;
+#[cfg(feature = "node-methods")]
+mod code_cache;
 mod estimate;
 mod genesis;
 mod interrupts;
@@ -39,6 +41,8 @@ mod transaction;
 mod transaction_error;
 mod transaction_state;
 
+#[cfg(feature = "node-methods")]
+pub use crate::evm::ReadyCode;
 pub use crate::evm::{
     FrameClose, FrameKind, FrameStart, HaltReason, Inspector, MAX_INIT_CODE, StepEnd, StepStart,
 };
@@ -49,6 +53,8 @@ pub use block_error::{BlockError, Mismatch};
 pub use block_hashes::BlockHashes;
 pub use build::{Built, TransactionCandidate, build_block, build_in};
 pub use call::{BlockEnvironment, CallContext, CallMessage, call, call_watched};
+#[cfg(feature = "node-methods")]
+pub use code_cache::CodeCache;
 pub use estimate::{Estimate, estimate};
 pub use genesis::GenesisBlock;
 pub use interrupts::{Interrupts, Watchdog};

@@ -8,6 +8,8 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use super::block_hashes::BlockHashes;
 use super::limits::RunLimits;
 use super::stop::CallStop;
+#[cfg(feature = "node-methods")]
+use crate::evm::ReadyCode;
 use crate::evm::{EvmAccount, EvmState};
 use crate::state::{AccountState, Corrupt, StateError, StateKey, StateOverride, StateReader};
 use crate::types::{Header, SealedHeader};
@@ -29,6 +31,8 @@ pub(super) struct Recorder<'a> {
     /// For each code hash, an account with this code and the length of the code. Filled when accounts are
     /// read.
     codes: BTreeMap<B256, (Address, u32)>,
+    #[cfg(feature = "node-methods")]
+    ready: Option<&'a dyn super::CodeCache>,
 }
 
 impl<'a> Recorder<'a> {
@@ -37,7 +41,7 @@ impl<'a> Recorder<'a> {
         hashes: &'a dyn BlockHashes,
         overrides: &'a StateOverride,
         sender: Option<Address>,
-        limits: &RunLimits<'_>,
+        limits: &RunLimits<'a>,
     ) -> Self {
         Self {
             state,
@@ -50,6 +54,8 @@ impl<'a> Recorder<'a> {
             lacking: BTreeSet::new(),
             corrupt: None,
             codes: BTreeMap::new(),
+            #[cfg(feature = "node-methods")]
+            ready: limits.codes,
         }
     }
 
@@ -155,6 +161,22 @@ impl EvmState for Recorder<'_> {
     fn block_hash(&mut self, number: u64) -> B256 {
         let read = self.hashes.block_hash(number).ok_or(StateError::Missing(StateKey::BlockHash(number)));
         self.note(read)
+    }
+
+    #[cfg(feature = "node-methods")]
+    fn ready_code(&self, code_hash: B256) -> Option<ReadyCode> {
+        self.ready?.get(&code_hash)
+    }
+
+    /// Code that the state does not have was read as empty and is not kept. Neither is that of an override: callers can
+    /// make up any number of such codes.
+    #[cfg(feature = "node-methods")]
+    fn keep_code(&mut self, code_hash: B256, code: ReadyCode) {
+        let is_made_up = self.overrides.accounts.values().any(|over| over.code.is_some());
+        let is_whole = code.size() > 0 && code.size() == self.code_size(code_hash);
+        if let Some(ready) = self.ready.filter(|_| is_whole && !is_made_up) {
+            ready.keep(code_hash, code);
+        }
     }
 
     fn exhausted(&self) -> bool {

@@ -79,6 +79,8 @@ impl LocalChain {
             transactions: Default::default(),
             heights: Default::default(),
             index: None,
+            #[cfg(feature = "node-methods")]
+            codes: None,
         };
         let mut chain =
             Self { headers, now, history, lowest_state: 0, settled: Vec::new(), sides: Sides::default() };
@@ -104,6 +106,12 @@ impl LocalChain {
     /// canonical blocks, or name each of them as a candidate of every search.
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.now.index = Some(index);
+    }
+
+    /// Sets the cache of analysed code that calls on the chain share.
+    #[cfg(feature = "node-methods")]
+    pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
+        self.now.codes = Some(codes);
     }
 
     /// The head of the canonical chain.

@@ -28,6 +28,9 @@ pub struct ChainSnapshot {
     pub(super) heights: Map<u64, Arc<Vec<B256>>>,
     /// The index of the canonical blocks, if the host provides one.
     pub(super) index: Option<Arc<dyn BlockIndex>>,
+    /// The analysed code that calls share, if the host keeps any.
+    #[cfg(feature = "node-methods")]
+    pub(super) codes: Option<Arc<dyn crate::exec::CodeCache>>,
 }
 
 impl ChainSnapshot {
@@ -83,6 +86,13 @@ impl ChainSnapshot {
     #[must_use]
     pub const fn index(&self) -> Option<&Arc<dyn BlockIndex>> {
         self.index.as_ref()
+    }
+
+    /// The analysed code that calls share, if the host keeps any.
+    #[cfg(feature = "node-methods")]
+    #[must_use]
+    pub const fn codes(&self) -> Option<&Arc<dyn crate::exec::CodeCache>> {
+        self.codes.as_ref()
     }
 
     /// The uncles of a block.

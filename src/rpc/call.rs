@@ -77,13 +77,19 @@ impl Place {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
-        self.run_on(view, &*view.state(&self.header)?, run)
+        #[cfg(feature = "node-methods")]
+        let limits = RunLimits { codes: view.codes(), ..RunLimits::default() };
+        #[cfg(not(feature = "node-methods"))]
+        let limits = RunLimits::default();
+        self.run_on(view, &*view.state(&self.header)?, limits, run)
     }
 
+    /// As [`Self::run`], on another reader of the same state.
     fn run_on<T>(
         &self,
         view: &dyn View,
         state: &dyn StateReader,
+        limits: RunLimits<'_>,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
         let number = self.environment.number;
@@ -96,7 +102,7 @@ impl Place {
         };
         let interrupt = || view.interrupted();
         let CallPolicy { gas_cap, checks_funds, .. } = view.policy();
-        let limits = RunLimits { interrupt: &interrupt, gas_cap, checks_funds, ..RunLimits::default() };
+        let limits = RunLimits { interrupt: &interrupt, gas_cap, checks_funds, ..limits };
         run(&context, &limits).map_err(|stop| self.failure(view, stop))
     }
 
@@ -235,7 +241,9 @@ pub(super) fn keys_of_call(
     let place = Place::inside(block(view, &param)?);
     let state = view.state(&place.header)?;
     let noting = crate::state::NotingState::new(&*state);
-    place.run_on(view, &noting, |context, limits| call(context, &message, &overrides, limits))?;
+    // Code that is found in a cache would not be noted.
+    let limits = RunLimits::default();
+    place.run_on(view, &noting, limits, |context, limits| call(context, &message, &overrides, limits))?;
     let mut keys = noting.into_keys();
     // An estimate also reads the sender's balance.
     keys.extend(message.from.map(StateKey::Account));

@@ -24,5 +24,6 @@ pub use noting::NotingState;
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
 pub use storage_walk::{storage_words, storage_words_up_to};
+pub use trie_reader::{KeyedTrie, LastKey};
 pub use trie_state::TrieState;
 pub use world::World;

@@ -1,5 +1,6 @@
 //! Serving a local chain: the development chain, or a chain that a follower imports and executes.
 
+mod codes;
 mod indexing;
 mod log_stream;
 mod report;

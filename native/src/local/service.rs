@@ -14,6 +14,7 @@ use rootlight::rpc::{Answer, Dispatcher, LocalClient, LocalMessage, MAX_RESPONSE
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
+use super::codes::Codes;
 use super::watchdog::{BlockClock, BlockLimits};
 use super::{indexing, log_stream, report};
 use crate::budget::{self, NO_ROOM};
@@ -144,6 +145,7 @@ impl LocalService {
     ) -> Self {
         let state = Arc::<State>::default();
         let index = indexing::attach(&mut *node, persist.as_ref(), &state.stopping);
+        node.set_codes(Arc::<Codes>::default());
         let client = LocalClient::new(node);
         Self {
             dispatcher: client.dispatcher(),

@@ -1,0 +1,16 @@
+//! Analysed code that the calls on a chain share.
+
+use core::fmt::Debug;
+
+use alloy_primitives::B256;
+
+use crate::evm::ReadyCode;
+
+/// A cache of analysed code by its hash. The host provides it and bounds its memory; it may forget any code at any time.
+pub trait CodeCache: Debug + Send + Sync {
+    /// The code with this hash, if the cache has it.
+    fn get(&self, hash: &B256) -> Option<ReadyCode>;
+
+    /// Offers code to the cache.
+    fn keep(&self, hash: B256, code: ReadyCode);
+}
