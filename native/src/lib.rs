@@ -39,6 +39,7 @@
 //! # }
 //! ```
 
+pub mod bans;
 pub mod budget;
 pub mod cli;
 pub mod follow;
@@ -51,6 +52,7 @@ mod priority;
 mod processors;
 mod progress;
 pub mod record;
+mod recovery;
 pub mod runs;
 pub mod server;
 pub mod service;

@@ -1,5 +1,5 @@
-//! Scheduling of long runs: addresses take turns; within an address single calls and batches do, and within these its
-//! connections.
+//! Scheduling of long runs: addresses, or the API keys of their clients, take turns; within an address single calls and
+//! batches do, and within these its connections.
 //!
 //! A semaphore favours the client with the most requests. Here each connection has its own queue, and a free place
 //! goes to the next connection of the next address, so a client that sends fifty messages at once gets as many turns
@@ -483,6 +483,22 @@ mod tests {
         let three = runs.enter(at("2001:db8:0:1:ffff::3"), Size::Single).await;
         assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
         assert!(runs.enter(at("2001:db8:0:2::1"), Size::Single).await.is_fresh, "another network");
+    }
+
+    /// A customer with many addresses has no more places than one with a single address, and customers behind one address
+    /// do not wait for each other.
+    #[tokio::test]
+    async fn the_addresses_of_an_api_key_share_its_places() {
+        let runs = Runs::new(2);
+        let of_key = |address: &str, key| Peer::new(address.parse().unwrap()).of_key(key);
+        let one = runs.enter(of_key("192.0.2.1", 1), Size::Single).await;
+        let two = runs.enter(of_key("198.51.100.1", 1), Size::Single).await;
+        let three = runs.enter(of_key("203.0.113.1", 1), Size::Single).await;
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        assert!(
+            runs.enter(of_key("192.0.2.1", 2), Size::Single).await.is_fresh,
+            "another key at the same address"
+        );
     }
 
     #[tokio::test]

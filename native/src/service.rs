@@ -15,6 +15,7 @@ use rootlight::rpc::envelope::write_error;
 use rootlight::rpc::{Answer, Connection, Profile};
 use tokio::sync::watch;
 
+use crate::bans::HostBans;
 use crate::budget::Held;
 use crate::priority::{self, SHORT_JSON};
 use crate::store::Progress;
@@ -142,10 +143,12 @@ pub struct UpstreamVitals {
     pub lies: u32,
 }
 
-/// The connection that a message comes from. Work and memory are divided among connections and addresses.
+/// The connection that a message comes from. Work and memory are divided among connections, and among addresses or API
+/// keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
-    /// The client's address; for IPv6 its /64 network, because one client controls all addresses in it.
+    /// The client's address; for IPv6 its /64 network, because one client controls all addresses in it. For a client with
+    /// an API key the address that stands for the key ([`Self::of_key`]).
     pub address: IpAddr,
     /// A number that distinguishes the connections of one address.
     pub connection: u64,
@@ -162,6 +165,14 @@ impl Peer {
             v4 => v4,
         };
         Self { address, connection: MADE.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The same connection as one of an API key: work and memory are divided among keys then, whatever the addresses of
+    /// their clients. No client has the address that stands for the key: `::/8` is reserved (RFC 4291).
+    #[must_use]
+    pub fn of_key(self, key: u32) -> Self {
+        let network = u128::from(KEY_ASKERS.start.saturating_add(key.into()));
+        Self { address: IpAddr::V6(Ipv6Addr::from_bits(network << 64)), ..self }
     }
 
     /// A number for the address, by which filters and memory are divided.
@@ -182,6 +193,8 @@ pub struct Terms {
     pub profile: Profile,
     /// The number of the sender's API key, if it has one. Its filters belong to the key, not to the address.
     pub key: Option<u32>,
+    /// Whether the sender is the operator, who may see and change bans.
+    pub operator: bool,
 }
 
 /// The sender of a message.
@@ -208,6 +221,7 @@ impl Caller {
     /// As [`Self::new`], served on these terms.
     #[must_use]
     pub fn on(peer: Peer, foreign_page: Option<String>, terms: Terms) -> Self {
+        let peer = terms.key.map_or(peer, |key| peer.of_key(key));
         let connection = connection(peer, terms).from_foreign_page(foreign_page);
         Self { peer, terms, connection: Arc::new(connection), takes_pieces: false }
     }
@@ -229,8 +243,7 @@ impl Caller {
 }
 
 fn connection(peer: Peer, terms: Terms) -> Connection {
-    let asker = terms.key.map_or_else(|| peer.asker(), |key| KEY_ASKERS.start.saturating_add(key.into()));
-    Connection::new(asker, peer.connection).with_profile(terms.profile)
+    Connection::new(peer.asker(), peer.connection).with_profile(terms.profile).with_operator(terms.operator)
 }
 
 /// Answers JSON-RPC messages.
@@ -251,6 +264,11 @@ pub trait Service: Send + Sync + 'static {
     /// Ends the subscriptions of a sender that is gone.
     fn disconnect<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    /// The banned addresses; `None` if the service keeps none.
+    fn bans(&self) -> Option<Arc<HostBans>> {
+        None
     }
 
     /// A value that changes when new notifications may be due; `None` if the service sends no notifications.
@@ -283,6 +301,23 @@ mod tests {
         fn as_ref(&self) -> &[u8] {
             assert_ne!(std::thread::current().name(), Some("long-message"));
             &[b' '; SHORT_JSON + 1]
+        }
+    }
+
+    #[test]
+    fn the_clients_of_a_key_share_its_work_and_memory() {
+        let at = |address: &str, key| {
+            let terms = Terms { key, ..Terms::default() };
+            Caller::on(Peer::new(address.parse().unwrap()), None, terms).peer
+        };
+        let (one, two) = (at("192.0.2.1", Some(7)), at("2001:db8::1", Some(7)));
+        assert_eq!((one.address, one.asker()), (two.address, two.asker()));
+        assert_ne!(one.connection, two.connection);
+        assert_eq!(one.asker(), KEY_ASKERS.start + 7);
+        let last = at("192.0.2.1", Some(u32::MAX));
+        assert!(KEY_ASKERS.contains(&last.asker()));
+        for other in [at("192.0.2.1", Some(8)), at("192.0.2.1", None), last] {
+            assert!(one.address != other.address && one.asker() != other.asker());
         }
     }
 

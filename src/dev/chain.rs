@@ -1,5 +1,6 @@
 //! The development chain: pool, keys, clock and miner around an executed chain.
 
+#[cfg(feature = "hosted")]
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -14,7 +15,9 @@ use super::wallet::Wallet;
 use super::work::WorkShop;
 use crate::consensus::{ChainError, Change, VerifiedHeader};
 use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason, Interrupts};
-use crate::local::{BlockIndex, ChainSnapshot, LocalChain};
+#[cfg(feature = "hosted")]
+use crate::local::BlockIndex;
+use crate::local::{ChainSnapshot, LocalChain};
 use crate::state::{AccountState, StateReader as _};
 use crate::types::Transaction;
 
@@ -84,7 +87,6 @@ pub struct DevChain {
     pub(super) last_tick: Option<u64>,
     pub(super) snapshots: Vec<Saved>,
     pub(super) work: WorkShop,
-    pub(super) new_pending: Vec<B256>,
     pub(super) events: Vec<DevEvent>,
     /// Transactions that were dropped because the block mined last had no time for them.
     pub(super) slow: Vec<B256>,
@@ -118,7 +120,6 @@ impl DevChain {
             last_tick: None,
             snapshots: Vec::new(),
             work: WorkShop::default(),
-            new_pending: Vec::new(),
             events: Vec::new(),
             slow: Vec::new(),
             interrupts: Interrupts::default(),
@@ -140,6 +141,7 @@ impl DevChain {
     }
 
     /// Sets the index of blocks, also for the chain that [`Self::reset`] returns to. See [`LocalChain::set_index`].
+    #[cfg(feature = "hosted")]
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.genesis.set_index(index.clone());
         self.chain.set_index(index);
@@ -150,6 +152,12 @@ impl DevChain {
     pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
         self.genesis.set_codes(codes.clone());
         self.chain.set_codes(codes);
+    }
+
+    /// Sets the recovery of the senders of imported transactions.
+    #[cfg(feature = "hosted")]
+    pub fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {
+        self.chain.set_recovery(recovery);
     }
 
     /// The current snapshot of the executed chain.
@@ -215,11 +223,6 @@ impl DevChain {
         &self.version
     }
 
-    /// Takes the hashes of the transactions that have become minable since the last call.
-    pub fn take_pending(&mut self) -> Vec<B256> {
-        core::mem::take(&mut self.new_pending)
-    }
-
     /// Takes the events since the last call, at most 10,000 of them.
     pub fn take_events(&mut self) -> Vec<DevEvent> {
         core::mem::take(&mut self.events)
@@ -257,7 +260,7 @@ impl DevChain {
         let context = PoolContext { network, head, now };
         self.pool.expire(head.number, now);
         let added = self.pool.add(&context, transaction, sender, account.as_ref())?;
-        self.new_pending.extend(added.pending);
+        self.chain.note_pending(added.pending);
         if self.mining != Mining::Instant {
             return Ok(hash);
         }
@@ -324,7 +327,7 @@ impl DevChain {
                 let context = PoolContext { network, head, now: head.timestamp };
                 // The pool refuses transactions that the new branch contains too or that its state does not allow.
                 if let Ok(added) = self.pool.add(&context, transaction.clone(), *sender, account.as_ref()) {
-                    self.new_pending.extend(added.pending);
+                    self.chain.note_pending(added.pending);
                 }
             }
         }
@@ -342,7 +345,7 @@ impl DevChain {
     pub(super) fn settle_sender(&mut self, sender: &Address) {
         let nonce = self.account(sender).map_or(0, |account| account.nonce);
         let minable = self.pool.refresh(sender, nonce);
-        self.new_pending.extend(minable);
+        self.chain.note_pending(minable);
     }
 }
 

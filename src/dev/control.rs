@@ -21,7 +21,9 @@ impl DevChain {
         if self.snapshots.len() >= MAX_SNAPSHOTS {
             return Err(DevError::TooManySnapshots);
         }
-        self.snapshots.push(Saved { chain: self.chain.clone(), clock: self.clock });
+        let mut chain = self.chain.clone();
+        chain.forget_events();
+        self.snapshots.push(Saved { chain, clock: self.clock });
         Ok(self.snapshots.len() as u64)
     }
 
@@ -50,11 +52,10 @@ impl DevChain {
     }
 
     fn go_to(&mut self, saved: Saved) {
-        self.chain = saved.chain;
+        self.chain.replace(saved.chain);
         self.clock = saved.clock;
         self.pool.clear();
         self.work.clear();
-        self.new_pending.clear();
     }
 
     /// Drops a transaction from the pool; returns `false` if the pool has none with this hash.

@@ -10,11 +10,13 @@ use super::{
     local_view::LocalSnapshot,
     node::{Draw, Moment, Node, Snapshot},
 };
+#[cfg(feature = "hosted")]
+use crate::local::BlockIndex;
 use crate::{
     consensus::ChainError,
     dev::{DevChain, DevConfig},
     exec::Interrupts,
-    local::{BlockIndex, ChainSnapshot, ImportError, Imported, Settled},
+    local::{ChainSnapshot, ImportError, Imported, Settled},
     types::Block,
 };
 
@@ -24,7 +26,7 @@ pub struct DevNode {
     chain: DevChain,
     filters: Filters,
     #[cfg(feature = "node-methods")]
-    bans: super::BanList,
+    bans: Option<Arc<dyn crate::types::bans::Bans>>,
     draw: Draw,
     version: Arc<str>,
     /// The list of accounts, shared with readers until it changes.
@@ -45,7 +47,7 @@ impl DevNode {
             chain,
             filters,
             #[cfg(feature = "node-methods")]
-            bans: super::BanList::default(),
+            bans: None,
             draw: Draw::new(moment),
             version,
         })
@@ -59,13 +61,6 @@ impl DevNode {
     /// The chain, for hosts that restore or import blocks.
     pub fn chain_mut(&mut self) -> &mut DevChain {
         &mut self.chain
-    }
-
-    /// Reports to the filters the transactions that have become minable.
-    fn pass_on(&mut self) {
-        for hash in self.chain.take_pending() {
-            self.filters.pending(hash);
-        }
     }
 
     /// The snapshot as its concrete type, for hosts that read its parts.
@@ -86,6 +81,8 @@ impl DevNode {
                 mining: chain.mining(),
                 accounts,
             })),
+            #[cfg(feature = "node-methods")]
+            bans: self.bans.clone(),
         }
     }
 }
@@ -94,7 +91,6 @@ impl Node for DevNode {
     fn begin(&mut self, moment: Moment) {
         self.chain.local_mut().take_settled();
         self.draw = Draw::new(moment);
-        self.pass_on();
     }
 
     fn now(&self) -> u64 {
@@ -110,7 +106,6 @@ impl Node for DevNode {
     }
 
     fn filters(&mut self) -> &mut Filters {
-        self.pass_on();
         &mut self.filters
     }
 
@@ -127,8 +122,8 @@ impl Node for DevNode {
     }
 
     #[cfg(feature = "node-methods")]
-    fn bans(&mut self) -> Option<&mut super::BanList> {
-        Some(&mut self.bans)
+    fn set_bans(&mut self, bans: Arc<dyn crate::types::bans::Bans>) {
+        self.bans = Some(bans);
     }
 
     fn copy(&self) -> Box<dyn Node> {
@@ -139,6 +134,12 @@ impl Node for DevNode {
         self.chain.local_mut().take_settled()
     }
 
+    #[cfg(feature = "hosted")]
+    fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {
+        self.chain.set_recovery(recovery);
+    }
+
+    #[cfg(feature = "hosted")]
     fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.chain.set_index(index);
     }

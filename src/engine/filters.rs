@@ -1,21 +1,30 @@
 //! Filters and subscriptions: each remembers up to where its owner was informed, and is polled for what is new.
 //!
-//! They need only a [`View`] of the present head. What a reorganisation took back follows from the reported blocks
-//! that are no longer canonical.
+//! On an executed chain they report the chain's own events. On a light client they need only a [`View`] of the present
+//! head: what a reorganisation took back follows from the reported blocks that are no longer canonical.
+
+#[cfg(feature = "local")]
+mod events;
+mod owner;
+#[cfg(feature = "light")]
+mod seen;
 
 use alloc::{collections::BTreeMap, vec::Vec};
-use core::ops::Range;
 
 use alloy_primitives::{B256, keccak256};
 
+pub use self::owner::{KEY_ASKERS, Owner};
+#[cfg(feature = "light")]
+use self::seen::Seen;
+#[cfg(feature = "light")]
+pub use self::seen::{MAX_PENDING, MAX_TOLD_LOGS, TRAIL};
 use super::{
-    BlockHeader, Refusal,
+    BlockHeader,
     block_id::settled_height,
     log_filter::LogFilter,
     logs::{FoundLog, RangeStop, logs_by_hash, range_logs},
-    view::{Need, Stop, SyncProgress, View},
+    view::{Need, SyncProgress, View},
 };
-use crate::types::BlockRef;
 
 /// Seconds without a poll after which a filter is dropped.
 pub const FILTER_IDLE: u64 = 300;
@@ -26,18 +35,9 @@ const OVERTAKEN: u64 = 120;
 pub const SUBSCRIPTION_IDLE: u64 = 3_600;
 /// Most filters and subscriptions that are kept.
 pub const MAX_FILTERS: usize = 4_096;
-/// Number of reported blocks that a filter remembers. A deeper reorganisation is not reported as taken back.
-pub const TRAIL: usize = 256;
-/// Number of reported logs that a filter remembers, so that they can be taken back even if the host no longer has
-/// their blocks.
-pub const MAX_TOLD_LOGS: usize = 4_096;
-/// Most bytes of all filters and subscriptions, approximately. Each takes some 16 KiB for the blocks that it
-/// remembers.
+/// Most bytes of all filters and subscriptions, approximately. On a light client each takes some 16 KiB for the blocks
+/// that it remembers.
 const MAX_FILTER_BYTES: usize = 64 << 20;
-/// Approximate bytes of a remembered log without its data.
-const LOG_BYTES: usize = 256;
-/// Most pending transactions kept for a filter between two polls; older ones are dropped.
-pub const MAX_PENDING: usize = 10_000;
 
 /// What a filter watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +74,18 @@ impl Watch {
         let topics = filter.topics.iter().map(|any| size_of_val(&**any)).fold(0, usize::saturating_add);
         size_of_val(&*filter.addresses).saturating_add(topics)
     }
+
+    /// All logs of the range or block; `None` if it watches no logs.
+    fn logs(&self, view: &dyn View) -> Result<Option<Vec<FoundLog>>, RangeStop> {
+        Ok(Some(match self {
+            Self::BlockLogs { filter, block } => logs_by_hash(view, *block, filter)?,
+            Self::Logs { filter, from, to } => {
+                let head = settled_height(view)?;
+                range_logs(view, *from, to.map_or(head, |to| to.min(head)), filter)?
+            }
+            _ => return Ok(None),
+        }))
+    }
 }
 
 /// What is new since the last poll.
@@ -89,22 +101,18 @@ pub enum Changes {
     Syncing(Option<Option<SyncProgress>>),
 }
 
-/// A reported block, with the reported logs of it.
-#[derive(Debug, Clone)]
-struct ReportedBlock {
-    block: BlockRef,
-    logs: Vec<FoundLog>,
-}
-
 #[derive(Debug, Clone)]
 struct Open {
     id: u128,
     watch: Watch,
     /// Whether there was no poll yet.
     fresh: bool,
-    /// The last reported blocks, oldest first.
-    trail: Vec<ReportedBlock>,
-    pending: Vec<B256>,
+    /// What it has reported of a view without events.
+    #[cfg(feature = "light")]
+    seen: Seen,
+    /// Number of the first event that is not reported yet.
+    #[cfg(feature = "local")]
+    next: u64,
     polled: u64,
     /// Number of the connection, if this is a subscription. Its host polls it and sends only what is new.
     subscription: Option<u64>,
@@ -124,142 +132,46 @@ impl Open {
     }
 
     fn weigh(&mut self) {
-        if !cfg!(feature = "local") {
+        if !cfg!(feature = "hosted") {
             return;
         }
-        let logs = self.trail.iter().flat_map(|told| &told.logs);
-        let logs =
-            logs.fold(0_usize, |sum, log| sum.saturating_add(log.log.data.len()).saturating_add(LOG_BYTES));
-        let kept = size_of::<Self>().saturating_add(size_of_val(&*self.trail));
-        let kept = kept.saturating_add(size_of_val(&*self.pending));
-        self.bytes = kept.saturating_add(logs).saturating_add(self.watch.bytes());
+        self.bytes = size_of::<Self>().saturating_add(self.watch.bytes());
+        #[cfg(feature = "light")]
+        {
+            self.bytes = self.bytes.saturating_add(self.seen.bytes());
+        }
     }
 
-    /// What is new. An error leaves the filter unchanged.
-    fn news(&mut self, view: &dyn View) -> Result<Changes, RangeStop> {
-        match &self.watch {
-            Watch::Pending => return Ok(Changes::Hashes(core::mem::take(&mut self.pending))),
-            Watch::Syncing => {
-                let now = view.syncing();
-                let turned = now.is_some() != core::mem::replace(&mut self.syncing, now.is_some());
-                return Ok(Changes::Syncing(turned.then_some(now)));
-            }
-            Watch::BlockLogs { filter, block } => {
-                let logs = if self.fresh { logs_by_hash(view, *block, filter)? } else { Vec::new() };
-                return Ok(Changes::Logs(marked(logs, false)));
-            }
-            Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {}
+    /// What is new; `None` if events were missed. An error leaves the filter unchanged.
+    fn news(&mut self, view: &dyn View) -> Result<Option<Changes>, RangeStop> {
+        if matches!(self.watch, Watch::Syncing) {
+            let now = view.syncing();
+            let turned = now.is_some() != core::mem::replace(&mut self.syncing, now.is_some());
+            return Ok(Some(Changes::Syncing(turned.then_some(now))));
         }
-        let mut head = settled_height(view)?;
-        let (stayed, kept) = self.fork(view, head);
-        let logs = loop {
-            match self.new_logs(view, kept, head) {
-                // A subscriber cannot ask for a smaller range: the later blocks are reported in the next poll. Logs
-                // of a single block beyond the limit are not reported.
-                Err(RangeStop::TooLong { .. }) if self.subscription.is_some() => {
-                    match head.saturating_sub(kept) {
-                        0 | 1 => break Vec::new(),
-                        blocks => head = kept.saturating_add(blocks / 2),
-                    }
+        #[cfg(feature = "local")]
+        let events = view.events();
+        #[cfg(not(feature = "local"))]
+        let events = None::<()>;
+        let once = matches!(self.watch, Watch::BlockLogs { .. });
+        if once || events.is_some() && self.fresh {
+            let logs = if self.fresh { self.watch.logs(view)? } else { Some(Vec::new()) };
+            if let Some(logs) = logs {
+                #[cfg(feature = "local")]
+                {
+                    self.next = events.map(crate::local::Events::next).unwrap_or_default();
                 }
-                logs => break logs?,
-            }
-        };
-        let new = headers(view, kept.saturating_add(1), head)?;
-        let removed = self.go_on(stayed, &new, &logs);
-        Ok(match self.watch {
-            Watch::Logs { .. } => {
-                let mut changes = marked(removed, true);
-                changes.extend(marked(logs, false));
-                Changes::Logs(changes)
-            }
-            Watch::Heads => Changes::Heads(new),
-            _ => Changes::Hashes(new.iter().map(|block| block.hash()).collect()),
-        })
-    }
-
-    /// How many blocks of the trail are still canonical, and the height of the last of them.
-    fn fork(&self, view: &dyn View, head: u64) -> (usize, u64) {
-        let stayed = self.trail.iter().rposition(|told| view.is_canonical(told.block));
-        let kept = match (stayed.and_then(|at| self.trail.get(at)), self.trail.first()) {
-            (Some(told), _) => told.block.number,
-            (None, Some(oldest)) => oldest.block.number.saturating_sub(1).min(head),
-            (None, None) => head,
-        };
-        (stayed.map_or(0, |at| at.saturating_add(1)), kept)
-    }
-
-    /// Logs above a height; in the first poll, those of the whole range.
-    fn new_logs(&self, view: &dyn View, kept: u64, head: u64) -> Result<Vec<FoundLog>, RangeStop> {
-        let Watch::Logs { filter, from, to } = &self.watch else { return Ok(Vec::new()) };
-        let mut first = if self.fresh { *from } else { kept.saturating_add(1).max(*from) };
-        if self.subscription.is_some() {
-            // A subscriber cannot ask for a smaller range, so that it gets the newest blocks that one request may
-            // cover.
-            first = first.max(head.saturating_add(1).saturating_sub(view.max_log_blocks()));
-        }
-        let to = to.map_or(head, |to| to.min(head));
-        if first > to {
-            return Ok(Vec::new());
-        }
-        range_logs(view, first, to, filter)
-    }
-
-    /// Replaces the blocks that left the chain by the new blocks. Returns the logs reported of the former, oldest
-    /// first.
-    fn go_on(&mut self, stayed: usize, new: &[BlockHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
-        let removed = self.trail.split_off(stayed).into_iter().flat_map(|told| told.logs).collect();
-        self.trail
-            .extend(new.iter().map(|header| ReportedBlock { block: block_ref(header), logs: Vec::new() }));
-        self.trail.drain(..self.trail.len().saturating_sub(TRAIL));
-        let mut held = 0_usize;
-        for told in self.trail.iter_mut().rev() {
-            // The first poll may report logs of blocks that are in the trail already.
-            told.logs.extend(logs.iter().filter(|log| log.block == told.block).cloned());
-            held = held.saturating_add(told.logs.len());
-            if held > MAX_TOLD_LOGS {
-                told.logs.clear();
+                return Ok(Some(Changes::Logs(marked(logs, false))));
             }
         }
-        removed
-    }
-}
-
-/// The blocks of a range that the view has, oldest first.
-fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<BlockHeader>> {
-    let mut blocks = Vec::new();
-    for number in from..=to {
-        match view.header_by_number(number) {
-            Ok(header) => blocks.extend(header),
-            // A light client has no headers far below its checkpoint, and no reorganisation reaches them.
-            Err(Stop::Refused(Refusal::TooOld { .. })) => {}
-            Err(stop) => return Err(stop),
+        #[cfg(feature = "local")]
+        if let Some(events) = events {
+            return Ok(events::news(&self.watch, &mut self.next, events));
         }
-    }
-    Ok(blocks)
-}
-
-/// The numbers of askers that are API keys. Addresses have other numbers.
-pub const KEY_ASKERS: Range<u64> = 1 << 32..2 << 32;
-
-/// The owner of filters and subscriptions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Owner {
-    /// Identifies the asker, for example its address: filters are shared out between askers. The filters of an API key
-    /// ([`KEY_ASKERS`]) do not exist for other askers, and those of other askers do not exist for it.
-    pub asker: u64,
-    /// Number of the connection that owns the subscriptions.
-    pub connection: u64,
-    /// Most subscriptions that the connection may have.
-    pub subscriptions: usize,
-}
-
-impl Owner {
-    /// Whether a filter exists for this owner.
-    fn knows(&self, open: &Open) -> bool {
-        // The browser has no API keys.
-        let is_key = |asker: &u64| cfg!(feature = "local") && KEY_ASKERS.contains(asker);
-        open.asker == self.asker || !(is_key(&open.asker) || is_key(&self.asker))
+        #[cfg(feature = "light")]
+        return self.compared(view).map(Some);
+        #[cfg(not(feature = "light"))]
+        Ok(None)
     }
 }
 
@@ -308,8 +220,8 @@ impl Filters {
 
     /// Drops filters until there is room. Returns `false` if the owner's asker has the most already.
     fn make_room(&mut self, count: usize, bytes: usize) -> bool {
-        // The light client of a page has one asker, which can exhaust only the memory of that page.
-        if !cfg!(feature = "local") {
+        // A page has one asker, which can exhaust only the memory of that page.
+        if !cfg!(feature = "hosted") {
             return self.open.len().saturating_add(count) <= MAX_FILTERS;
         }
         loop {
@@ -373,23 +285,17 @@ impl Filters {
         subscription: Option<u64>,
     ) -> Need<Option<u128>> {
         self.open.retain(|open| open.is_alive(now));
-        // A reorganisation may go below the present head, so that the trail starts with earlier blocks.
-        let trail = match watch {
-            Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {
-                let head = settled_height(view)?;
-                headers(view, head.saturating_sub(TRAIL as u64), head)?
-            }
-            Watch::BlockLogs { .. } | Watch::Pending | Watch::Syncing => Vec::new(),
-        };
-        let trail =
-            trail.iter().map(|header| ReportedBlock { block: block_ref(header), logs: Vec::new() }).collect();
+        #[cfg(feature = "light")]
+        let seen = Seen::new(&watch, view)?;
         let id = self.next_id();
         let mut made = Open {
             id,
             watch,
             fresh: subscription.is_none(),
-            trail,
-            pending: Vec::new(),
+            #[cfg(feature = "light")]
+            seen,
+            #[cfg(feature = "local")]
+            next: view.events().map(crate::local::Events::next).unwrap_or_default(),
             polled: now,
             subscription,
             syncing: view.syncing().is_some(),
@@ -438,21 +344,10 @@ impl Filters {
         self.open.iter_mut().find(|open| open.id == id && open.is_alive(now) && owner.knows(open))
     }
 
-    /// Notes that a transaction entered the pool.
-    pub fn pending(&mut self, transaction: B256) {
-        for open in self.open.iter_mut().filter(|open| open.watch == Watch::Pending) {
-            if open.pending.len() >= MAX_PENDING {
-                open.pending.remove(0);
-            }
-            open.pending.push(transaction);
-            open.weigh();
-        }
-        self.make_room(0, 0);
-    }
-
-    /// What is new since the last poll; `None` if the filter does not exist. A poll that fails leaves the filter
-    /// unchanged. A poll that was overtaken by a later one while it waited for proofs returns nothing: from its older
-    /// view, the newest blocks would seem to have left the chain.
+    /// What is new since the last poll, as far as one answer can hold it; `None` if the filter does not exist. A filter
+    /// that missed events of its chain, because it was not polled for too long, is dropped, so that its owner learns of
+    /// it. A poll that fails leaves the filter unchanged. A poll that was overtaken by a later one while it waited for
+    /// proofs returns nothing: from its older view, the newest blocks would seem to have left the chain.
     ///
     /// # Errors
     /// As the look-ups of the view.
@@ -461,7 +356,10 @@ impl Filters {
         if (1..=OVERTAKEN).contains(&open.polled.saturating_sub(now)) {
             return Ok(Some(Changes::Hashes(Vec::new())));
         }
-        let changes = open.news(view)?;
+        let Some(changes) = open.news(view)? else {
+            self.remove(id, None);
+            return Ok(None);
+        };
         open.fresh = false;
         open.polled = now;
         open.weigh();
@@ -480,23 +378,13 @@ impl Filters {
         now: u64,
     ) -> Result<Option<Vec<FoundLog>>, RangeStop> {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
-        let logs = match &open.watch {
-            // Subscriptions have no range to return the logs of.
-            _ if open.subscription.is_some() => return Ok(None),
-            Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => return Ok(None),
-            Watch::BlockLogs { filter, block } => logs_by_hash(view, *block, filter)?,
-            Watch::Logs { filter, from, to } => {
-                let head = settled_height(view)?;
-                range_logs(view, *from, to.map_or(head, |to| to.min(head)), filter)?
-            }
-        };
-        open.polled = now;
-        Ok(Some(logs))
+        // Subscriptions have no range to return the logs of.
+        let logs = if open.subscription.is_none() { open.watch.logs(view)? } else { None };
+        if logs.is_some() {
+            open.polled = now;
+        }
+        Ok(logs)
     }
-}
-
-fn block_ref(header: &BlockHeader) -> BlockRef {
-    BlockRef { number: header.number, hash: header.hash() }
 }
 
 fn marked(logs: Vec<FoundLog>, removed: bool) -> Vec<(FoundLog, bool)> {

@@ -9,9 +9,11 @@ use super::{
     local_view::LocalSnapshot,
     node::{Draw, Moment, Node, Snapshot},
 };
+#[cfg(feature = "hosted")]
+use crate::local::BlockIndex;
 use crate::{
     exec::{CallPolicy, Interrupts},
-    local::{BlockIndex, ChainSnapshot, ImportError, Imported, LocalChain, Settled},
+    local::{ChainSnapshot, ImportError, Imported, LocalChain, Settled},
     types::Block,
 };
 
@@ -21,7 +23,7 @@ pub struct FollowNode {
     chain: LocalChain,
     filters: Filters,
     #[cfg(feature = "node-methods")]
-    bans: super::BanList,
+    bans: Option<Arc<dyn crate::types::bans::Bans>>,
     draw: Draw,
     version: Arc<str>,
     upstreams: Arc<vec::Vec<String>>,
@@ -39,7 +41,7 @@ impl FollowNode {
             chain,
             filters: Filters::new(keccak256(moment.entropy)),
             #[cfg(feature = "node-methods")]
-            bans: super::BanList::default(),
+            bans: None,
             draw: Draw::new(moment),
             version: version.into(),
             upstreams: Arc::new(vec![upstream.into()]),
@@ -78,6 +80,8 @@ impl Node for FollowNode {
             syncing: self.progress(),
             upstreams: self.upstreams.clone(),
             producer: None,
+            #[cfg(feature = "node-methods")]
+            bans: self.bans.clone(),
         })
     }
 
@@ -98,8 +102,8 @@ impl Node for FollowNode {
     }
 
     #[cfg(feature = "node-methods")]
-    fn bans(&mut self) -> Option<&mut super::BanList> {
-        Some(&mut self.bans)
+    fn set_bans(&mut self, bans: Arc<dyn crate::types::bans::Bans>) {
+        self.bans = Some(bans);
     }
 
     fn copy(&self) -> Box<dyn Node> {
@@ -110,6 +114,12 @@ impl Node for FollowNode {
         self.chain.take_settled()
     }
 
+    #[cfg(feature = "hosted")]
+    fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {
+        self.chain.set_recovery(recovery);
+    }
+
+    #[cfg(feature = "hosted")]
     fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.chain.set_index(index);
     }

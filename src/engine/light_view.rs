@@ -116,6 +116,11 @@ fn block_ref(header: &BlockHeader) -> BlockRef {
 }
 
 impl View for LightView<'_> {
+    #[cfg(feature = "node-methods")]
+    fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
+        self.pinned.config.bans.as_deref()
+    }
+
     fn network(&self) -> &Network {
         &self.pinned.network
     }

@@ -6,15 +6,19 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    BlockHeader, LogFilter, Refusal, TransactionPool,
+    BlockHeader, Refusal, TransactionPool,
     node::Snapshot,
     producer::{BlockProducer, PendingBlock},
-    view::{BlockNumbers, Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
+    view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
+#[cfg(feature = "hosted")]
+use super::{LogFilter, view::BlockNumbers};
+#[cfg(feature = "hosted")]
+use crate::local::Term;
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
-    local::{ChainSnapshot, Term},
+    local::{ChainSnapshot, Events},
     state::{KeyedTrie, LastKey, StateReader},
     trie::{Trie, WalkError},
     types::{BlockRef, Header, Transaction},
@@ -35,6 +39,9 @@ pub struct LocalSnapshot {
     pub upstreams: Arc<Vec<String>>,
     /// Pool and miner; `None` on a chain that only follows another node.
     pub producer: Option<Arc<dyn BlockProducer>>,
+    /// The bans of the host.
+    #[cfg(feature = "node-methods")]
+    pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
 }
 
 impl Snapshot for LocalSnapshot {
@@ -89,6 +96,7 @@ impl<'a> LocalView<'a> {
         self.trie(header).ok_or_else(|| no_state(header))
     }
 
+    #[cfg(feature = "hosted")]
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
         match self.chain().index() {
             Some(index) => index.blocks(groups, from, to, self.interrupt),
@@ -227,6 +235,7 @@ impl View for LocalView<'_> {
         Ok(producer.environment(self.network(), header.sealed(), self.now))
     }
 
+    #[cfg(feature = "hosted")]
     fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
         let topics = (0..).zip(&filter.topics);
         let topics = topics.map(|(at, any)| any.iter().map(|topic| Term::Topic(at, *topic)).collect());
@@ -234,6 +243,7 @@ impl View for LocalView<'_> {
         self.indexed(&core::iter::once(contracts).chain(topics).collect::<Vec<_>>(), from, to)
     }
 
+    #[cfg(feature = "hosted")]
     fn transaction_blocks<'b>(
         &'b self,
         senders: &[Address],
@@ -308,6 +318,15 @@ impl View for LocalView<'_> {
 
     fn blocks_at(&self, number: u64) -> Vec<B256> {
         self.chain().at_height(number).to_vec()
+    }
+
+    fn events(&self) -> Option<&Events> {
+        Some(self.chain().events())
+    }
+
+    #[cfg(feature = "node-methods")]
+    fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
+        self.snapshot.bans.as_deref()
     }
 }
 

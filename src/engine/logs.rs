@@ -63,7 +63,7 @@ pub fn block_logs(view: &dyn View, header: &BlockHeader, filter: &LogFilter) -> 
 }
 
 /// The logs in the receipts of a block.
-fn body_logs(
+pub(super) fn body_logs(
     block: BlockRef,
     body: &VerifiedBody,
     receipts: &VerifiedReceipts,

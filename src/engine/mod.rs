@@ -3,8 +3,6 @@
 //! A handler is a pure function of a [`View`]. It reports missing facts as [`Stop::Lacking`]; the host fetches them,
 //! the light client proves them, and the handler runs again.
 
-#[cfg(feature = "node-methods")]
-mod bans;
 mod block_header;
 mod block_id;
 #[cfg(feature = "dev")]
@@ -36,16 +34,13 @@ mod producer;
 mod refusal;
 mod view;
 
-#[cfg(feature = "node-methods")]
-pub use bans::{AddressRange, BAN_SECONDS, BanList, MAX_BANS, NotARange};
 pub use block_header::BlockHeader;
 pub use block_id::{BlockId, Resolved, resolve, settled_height};
 #[cfg(feature = "dev")]
 pub use dev_node::DevNode;
-pub use filters::{
-    Changes, FILTER_IDLE, Filters, KEY_ASKERS, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, Owner,
-    SUBSCRIPTION_IDLE, TRAIL, Watch,
-};
+pub use filters::{Changes, FILTER_IDLE, Filters, KEY_ASKERS, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE, Watch};
+#[cfg(feature = "light")]
+pub use filters::{MAX_PENDING, MAX_TOLD_LOGS, TRAIL};
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;
 #[cfg(feature = "light")]

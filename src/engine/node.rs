@@ -5,9 +5,11 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use alloy_primitives::{B256, keccak256};
 
 use super::{Filters, View};
+#[cfg(feature = "hosted")]
+use crate::local::BlockIndex;
 use crate::{
     exec::Interrupts,
-    local::{BlockIndex, ChainSnapshot, ImportError, Imported, Settled},
+    local::{ChainSnapshot, ImportError, Imported, Settled},
     types::Block,
 };
 
@@ -69,8 +71,8 @@ pub trait Node: Send {
     /// The present chain, for readers.
     fn snapshot(&self) -> Arc<dyn Snapshot>;
 
-    /// The filters that callers poll. The node reports each transaction that enters the pool to them
-    /// ([`Filters::pending`]); they find blocks and logs by themselves.
+    /// The filters that callers poll. They find blocks, logs and transactions in the events of the chain
+    /// ([`View::events`]).
     fn filters(&mut self) -> &mut Filters;
 
     /// The executed chain.
@@ -95,20 +97,23 @@ pub trait Node: Send {
     fn take_settled(&mut self) -> Vec<Settled>;
 
     /// Sets the index of blocks; see `LocalChain::set_index`. Nodes that cannot use one ignore it.
+    #[cfg(feature = "hosted")]
     fn set_index(&mut self, _index: Arc<dyn BlockIndex>) {}
 
     /// Sets the cache of analysed code for calls; see `LocalChain::set_codes`.
     #[cfg(feature = "node-methods")]
     fn set_codes(&mut self, _codes: Arc<dyn crate::exec::CodeCache>) {}
 
+    /// Sets the recovery of the senders of imported transactions; see `LocalChain::set_recovery`.
+    #[cfg(feature = "hosted")]
+    fn set_recovery(&mut self, _recovery: Arc<dyn crate::exec::Recovery>) {}
+
     /// Sets the height that the followed node announces.
     fn announced(&mut self, _height: u64) {}
 
-    /// The banned addresses, about which a server asks for each connection; `None` if the node keeps none.
+    /// Sets the bans of the host, which the methods of the operator change.
     #[cfg(feature = "node-methods")]
-    fn bans(&mut self) -> Option<&mut super::BanList> {
-        None
-    }
+    fn set_bans(&mut self, _bans: Arc<dyn crate::types::bans::Bans>) {}
 
     /// The development chain; `None` if the chain follows another node.
     #[cfg(feature = "dev")]

@@ -354,6 +354,19 @@ pub trait View {
     fn blocks_at(&self, _number: u64) -> Vec<B256> {
         Vec::new()
     }
+
+    /// What happened last, in order; `None` on a view that records no events, such as a light client's. Filters then
+    /// compare the chain with the blocks that they have reported.
+    #[cfg(feature = "local")]
+    fn events(&self) -> Option<&crate::local::Events> {
+        None
+    }
+
+    /// The bans of the host; `None` if it keeps none.
+    #[cfg(feature = "node-methods")]
+    fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
+        None
+    }
 }
 
 /// Combines two results, so that one round fetches the missing facts of both.

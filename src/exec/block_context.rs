@@ -41,13 +41,24 @@ pub struct BlockContext<'a> {
     pub ancestry: &'a dyn Ancestry,
     /// Called every few thousand instructions; `true` aborts the block.
     pub interrupt: &'a dyn Fn() -> bool,
+    /// Recovers the senders of the block's transactions, if they are not known and the host can do it faster.
+    #[cfg(feature = "hosted")]
+    pub recovery: Option<&'a dyn super::Recovery>,
 }
 
 impl<'a> BlockContext<'a> {
     /// Creates the context of a block that is never interrupted.
     pub fn new(network: &'a Network, environment: BlockEnvironment, ancestry: &'a dyn Ancestry) -> Self {
         let rules = network.rules(environment.number);
-        Self { network, rules, environment, ancestry, interrupt: &|| false }
+        Self {
+            network,
+            rules,
+            environment,
+            ancestry,
+            interrupt: &|| false,
+            #[cfg(feature = "hosted")]
+            recovery: None,
+        }
     }
 
     /// The fields of the block for the machine.

@@ -164,8 +164,7 @@ impl<'a> Builder<'a, '_> {
         let index = executed.transactions.len();
         // The REMASC transaction, which ends every block, is executed even if the time is used up.
         let BlockContext { network, rules, ref environment, ancestry, .. } = *self.context;
-        let context =
-            BlockContext { network, rules, environment: environment.clone(), ancestry, interrupt: &|| false };
+        let context = BlockContext { rules, ..BlockContext::new(network, environment.clone(), ancestry) };
         let end = run_remasc(&context, &mut self.list, (index, &remasc), &mut NoObserver)?;
         executed.push(remasc, Address::ZERO, end);
         let Parts { transactions, senders, receipts, unsimulated, gas_used } = executed;

@@ -9,6 +9,7 @@
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |
 //! | `build`, `schedule` | a new block |
 //! | `genesis` | block 0 and its state |
+//! | `recovery` | recovery of many senders at once by the host |
 //! | `interrupts` | interrupts of block execution by the host |
 //! | `observer`, `trace` | observers and traces |
 
@@ -28,6 +29,8 @@ mod interrupts;
 mod limits;
 mod observer;
 mod recorder;
+#[cfg(feature = "hosted")]
+mod recovery;
 mod remasc;
 mod remasc_share;
 #[cfg(test)]
@@ -60,6 +63,8 @@ pub use genesis::GenesisBlock;
 pub use interrupts::{Interrupts, Watchdog};
 pub use limits::{CALL_GAS_CAP, CallPolicy, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING, REVERTED, RunLimits};
 pub use observer::{BlockObserver, Executed, NoObserver};
+#[cfg(feature = "hosted")]
+pub use recovery::Recovery;
 pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult};
 pub use stop::{CallStop, OverrideError};

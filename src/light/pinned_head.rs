@@ -33,6 +33,9 @@ pub struct ClientConfig {
     pub max_age: u64,
     /// What to answer if no upstream gives a proof.
     pub unproven: Unproven,
+    /// The bans of the host.
+    #[cfg(feature = "node-methods")]
+    pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
 }
 
 /// What to answer if no upstream gives a proof.

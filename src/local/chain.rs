@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256};
 
 use super::error::ImportError;
+use super::events::{ChainEvent, EventBlock, Events};
 use super::impersonated::marked_sender;
+#[cfg(feature = "hosted")]
 use super::index::BlockIndex;
 use super::sides::{MAX_SIDE_BLOCKS, MAX_SIDE_BYTES, Sides};
 use super::snapshot::ChainSnapshot;
@@ -16,6 +18,8 @@ use crate::consensus::{
     VerifiedHeader, VerifiedReceipts,
 };
 use crate::evm::precompiles::Unsimulated;
+#[cfg(feature = "hosted")]
+use crate::exec::Recovery;
 use crate::exec::{BlockContext, BlockError, BlockInput, ExecutedBlock, NoObserver, check_block, execute_in};
 use crate::trie::Trie;
 use crate::types::{Block, Header, Receipt, SealedHeader, Transaction};
@@ -55,6 +59,8 @@ pub struct LocalChain {
     /// Blocks executed since the last [`Self::take_settled`], for the host to store.
     settled: Vec<Settled>,
     sides: Sides,
+    #[cfg(feature = "hosted")]
+    recovery: Option<Arc<dyn Recovery>>,
 }
 
 impl LocalChain {
@@ -78,12 +84,22 @@ impl LocalChain {
             states: Default::default(),
             transactions: Default::default(),
             heights: Default::default(),
+            #[cfg(feature = "hosted")]
             index: None,
             #[cfg(feature = "node-methods")]
             codes: None,
+            events: Events::default(),
         };
-        let mut chain =
-            Self { headers, now, history, lowest_state: 0, settled: Vec::new(), sides: Sides::default() };
+        let mut chain = Self {
+            headers,
+            now,
+            history,
+            lowest_state: 0,
+            settled: Vec::new(),
+            sides: Sides::default(),
+            #[cfg(feature = "hosted")]
+            recovery: None,
+        };
         let header = chain.headers.head().clone();
         chain.store(&header, Vec::new(), Vec::new(), Vec::new(), Some(state));
         debug_assert_eq!(header.hash(), hash);
@@ -104,6 +120,7 @@ impl LocalChain {
 
     /// Sets the index to which blocks are added when they become canonical. It must already know the present
     /// canonical blocks, or name each of them as a candidate of every search.
+    #[cfg(feature = "hosted")]
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.now.index = Some(index);
     }
@@ -112,6 +129,12 @@ impl LocalChain {
     #[cfg(feature = "node-methods")]
     pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
         self.now.codes = Some(codes);
+    }
+
+    /// Sets the recovery of the senders of imported transactions.
+    #[cfg(feature = "hosted")]
+    pub fn set_recovery(&mut self, recovery: Arc<dyn Recovery>) {
+        self.recovery = Some(recovery);
     }
 
     /// The head of the canonical chain.
@@ -158,6 +181,10 @@ impl LocalChain {
         let network = self.now.network();
         let mut context = BlockContext::new(network, header.header().into(), &ancestry);
         context.interrupt = interrupt;
+        #[cfg(feature = "hosted")]
+        {
+            context.recovery = self.recovery.as_deref();
+        }
         let executed = execute_in(&context, state, &input, &mut NoObserver).map_err(fail)?;
         check_block(&executed, &header, network).map_err(|all| fail(BlockError::Mismatch(all)))?;
         Ok(self.accept(checked, body.transactions, executed))
@@ -239,7 +266,56 @@ impl LocalChain {
     ) -> Imported {
         let ExecutedBlock { state, receipts, senders, unsimulated, .. } = executed;
         self.settled.push(Settled { block: checked.header().hash(), state: state.clone() });
-        self.settle(checked, transactions, receipts, senders, Some(state), unsimulated)
+        let imported = self.settle(checked, transactions, receipts, senders, Some(state), unsimulated);
+        match &imported.change {
+            Change::Extended => self.note(&imported.header, ChainEvent::Connected),
+            Change::Reorganised(change) => {
+                change.removed.iter().for_each(|header| self.note(header, ChainEvent::Removed));
+                change.added.iter().for_each(|header| self.note(header, ChainEvent::Connected));
+            }
+            Change::Side | Change::Known => {}
+        }
+        imported
+    }
+
+    /// Notes that these transactions entered the pool and can be mined.
+    pub fn note_pending(&mut self, transactions: Vec<B256>) {
+        for transaction in transactions {
+            self.now.events.push(ChainEvent::Pending(transaction));
+        }
+    }
+
+    /// Notes that a block joined or left the canonical chain.
+    fn note(&mut self, header: &VerifiedHeader, event: fn(EventBlock) -> ChainEvent) {
+        if let Some(block) = self.now.blocks.get(&header.hash()).cloned() {
+            self.now.events.push(event(EventBlock { header: header.clone(), block }));
+        }
+    }
+
+    /// Drops the events, for a chain that is kept to be returned to ([`Self::replace`]).
+    pub fn forget_events(&mut self) {
+        self.now.events = Events::default();
+    }
+
+    /// Continues with another chain of the same genesis, for development tools. The events continue: the blocks that
+    /// only this chain has are removed, those that only the other one has are connected.
+    pub fn replace(&mut self, mut other: Self) {
+        let (old, new) = (self.now.headers.clone(), other.now.headers.clone());
+        let (mut fork, mut removed) = (old.head().number, Vec::new());
+        while let Some(header) = old.by_number(fork).filter(|old| !new.is_canonical(fork, &old.hash())) {
+            removed.push(header);
+            fork = fork.saturating_sub(1);
+        }
+        removed.iter().rev().for_each(|header| self.note(header, ChainEvent::Removed));
+        other.now.events = core::mem::take(&mut self.now.events);
+        #[cfg(feature = "hosted")]
+        other.recovery.clone_from(&self.recovery);
+        *self = other;
+        for number in fork.saturating_add(1)..=new.head().number {
+            if let Some(header) = new.by_number(number) {
+                self.note(header, ChainEvent::Connected);
+            }
+        }
     }
 
     /// Stores a block that passed every check. This cannot fail.
@@ -301,6 +377,7 @@ impl LocalChain {
         for (index, transaction) in stored.body.hashes().iter().enumerate() {
             self.now.transactions.insert(*transaction, (*block, index));
         }
+        #[cfg(feature = "hosted")]
         if let (Some(index), Some(header)) = (&self.now.index, self.headers.by_hash(block)) {
             index.add(header.number, &stored);
         }

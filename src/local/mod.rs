@@ -9,13 +9,16 @@
 //! | `index` | the interface to an index of blocks by the addresses and topics in them |
 //! | `stored_block` | the parts of a block besides its header, and the terms by which it is found |
 //! | `sides` | limits of the blocks outside the canonical chain |
+//! | `events` | what happened to the canonical chain and the pool, for filters and subscriptions |
 //! | `error` | the reasons for which a block is refused |
 //! | `impersonated` | transactions of impersonated accounts |
 
 mod ancestry;
 mod chain;
 mod error;
+mod events;
 mod impersonated;
+#[cfg(feature = "hosted")]
 mod index;
 mod sides;
 mod snapshot;
@@ -24,7 +27,9 @@ mod stored_block;
 pub use ancestry::BranchAncestry;
 pub use chain::{Imported, LocalChain, Settled};
 pub use error::ImportError;
+pub use events::{ChainEvent, EventBlock, Events, MAX_EVENTS};
 pub use impersonated::{mark_sender, marked_sender};
+#[cfg(feature = "hosted")]
 pub use index::BlockIndex;
 pub use snapshot::ChainSnapshot;
 pub use stored_block::{StoredBlock, Term};

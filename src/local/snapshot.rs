@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256};
 
 use super::ancestry::BranchAncestry;
+use super::events::Events;
+#[cfg(feature = "hosted")]
 use super::index::BlockIndex;
 use super::stored_block::StoredBlock;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
@@ -27,10 +29,13 @@ pub struct ChainSnapshot {
     /// All blocks of each height, canonical or not, in the order in which they were added.
     pub(super) heights: Map<u64, Arc<Vec<B256>>>,
     /// The index of the canonical blocks, if the host provides one.
+    #[cfg(feature = "hosted")]
     pub(super) index: Option<Arc<dyn BlockIndex>>,
     /// The analysed code that calls share, if the host keeps any.
     #[cfg(feature = "node-methods")]
     pub(super) codes: Option<Arc<dyn crate::exec::CodeCache>>,
+    /// What happened last.
+    pub(super) events: Events,
 }
 
 impl ChainSnapshot {
@@ -84,6 +89,7 @@ impl ChainSnapshot {
 
     /// The index of the canonical blocks, if the host provides one.
     #[must_use]
+    #[cfg(feature = "hosted")]
     pub const fn index(&self) -> Option<&Arc<dyn BlockIndex>> {
         self.index.as_ref()
     }
@@ -93,6 +99,12 @@ impl ChainSnapshot {
     #[must_use]
     pub const fn codes(&self) -> Option<&Arc<dyn crate::exec::CodeCache>> {
         self.codes.as_ref()
+    }
+
+    /// What happened last to the canonical chain and to the pool.
+    #[must_use]
+    pub const fn events(&self) -> &Events {
+        &self.events
     }
 
     /// The uncles of a block.

@@ -10,11 +10,13 @@ use crate::engine::Owner;
 /// A connection of a caller: over HTTP, over WebSocket, or of the page that holds a provider. The host makes it and
 /// passes it in with each message.
 ///
-/// By default, a connection belongs to no web page and cannot receive notifications.
+/// By default, a connection belongs to the operator and to no web page, and cannot receive notifications.
 #[derive(Debug, Default)]
 pub struct Connection {
     owner: Owner,
     foreign_page: Option<String>,
+    #[cfg(feature = "node-methods")]
+    guest: bool,
     #[cfg(feature = "hosted")]
     profile: Profile,
     notified: bool,
@@ -35,6 +37,20 @@ impl Connection {
     #[must_use]
     pub fn from_foreign_page(self, origin: Option<String>) -> Self {
         Self { foreign_page: origin, ..self }
+    }
+
+    /// Returns the connection, of the operator of the host or of somebody else, for whom methods of
+    /// [`Pages::Operator`](super::Pages::Operator) do not exist.
+    #[cfg(feature = "node-methods")]
+    #[must_use]
+    pub fn with_operator(self, operator: bool) -> Self {
+        Self { guest: !operator, ..self }
+    }
+
+    /// Whether the caller is the operator of the host, and not through a page of another origin.
+    #[cfg(feature = "node-methods")]
+    pub fn is_operator(&self) -> bool {
+        !self.guest && self.foreign_page.is_none()
     }
 
     /// Returns the connection, served under this profile.

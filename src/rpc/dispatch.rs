@@ -52,6 +52,14 @@ impl Dispatcher {
     /// [`RpcError::ForeignPage`], [`RpcError::ParameterCount`].
     pub(super) fn request(&self, call: Call, connection: &Connection) -> Result<Request, RpcError> {
         let row = self.find(&call.method).ok_or_else(|| unknown(&call.method))?;
+        // The operator has these methods under every profile.
+        #[cfg(feature = "node-methods")]
+        if row.pages == Pages::Operator {
+            return match connection.is_operator() {
+                true => Request::new(row, call.params),
+                false => Err(RpcError::NotAvailable(call.method)),
+            };
+        }
         #[cfg(feature = "hosted")]
         let row = connection.profile().row(row).ok_or(RpcError::NotAvailable(call.method))?;
         if matches!(row.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_)) && !connection.is_notified()

@@ -246,6 +246,10 @@ pub enum RpcError {
     /// The method needs a development chain, and this chain follows another one.
     #[error("the method is available on a development chain only (start `rootlight dev`)")]
     NeedsDevChain,
+    /// Work for a miner is requested of a node that does not mine.
+    #[cfg(feature = "dev")]
+    #[error("no mining work available")]
+    NoWork,
     /// The development chain refused or failed.
     #[cfg(feature = "dev")]
     #[error("{}", dev_text(.0))]
@@ -327,10 +331,10 @@ pub enum RpcError {
     /// More subscriptions than one connection may have.
     #[error("Limit exceeded: {0} subscriptions on this connection")]
     TooManySubscriptions(usize),
-    /// More addresses are banned than a node keeps.
+    /// The address cannot be banned.
     #[cfg(feature = "node-methods")]
-    #[error("Limit exceeded: {0} addresses are banned; end a ban first")]
-    TooManyBans(usize),
+    #[error(transparent)]
+    NotBanned(crate::types::bans::BanRefusal),
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -438,8 +442,12 @@ impl RpcError {
             Self::TooManyLogs { .. } | Self::TooManyBlocks { .. } => -32012,
             Self::TooManyFilters(_) | Self::TooManySubscriptions(_) => -32005,
             #[cfg(feature = "node-methods")]
-            Self::TooManyBans(_) => -32005,
+            Self::NotBanned(crate::types::bans::BanRefusal::TooMany) => -32005,
+            #[cfg(feature = "node-methods")]
+            Self::NotBanned(_) => -32602,
             Self::FilterNotFound => -32000,
+            #[cfg(feature = "dev")]
+            Self::NoWork => -32000,
             Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
             Self::Reverted { code, .. } => *code,
             Self::Halted(_) => -32015,

@@ -109,7 +109,7 @@ fn world(config: ClientConfig) -> (Mined, Client, Vec<Value>) {
 
 /// The methods that read no header: constants, computations, and what the client knows about itself and its
 /// upstreams. Only these may answer while the chain must not be shown, whatever level their rows declare.
-const WITHOUT_HEADERS: [&str; 32] = [
+const WITHOUT_HEADERS: [&str; 35] = [
     "debug_accountTransactionQuota",
     "debug_wireProtocolQueueSize",
     "eth_accounts",
@@ -135,8 +135,11 @@ const WITHOUT_HEADERS: [&str; 32] = [
     "rootlight_upstreams",
     "rpc.discover",
     "rpc_modules",
+    "sco_banAddress",
+    "sco_bannedAddresses",
     "sco_peerList",
     "sco_reputationSummary",
+    "sco_unbanAddress",
     "txpool_content",
     "txpool_inspect",
     "txpool_status",

@@ -41,6 +41,32 @@ impl LocalMessage {
         self.exchange.requests().any(|request| request.row.writes())
     }
 
+    /// Recovers the senders of the message's transactions together, if there are several. The chain need not wait
+    /// meanwhile.
+    #[cfg(feature = "hosted")]
+    pub fn recover(&self, chain_id: u64, recovery: &dyn crate::exec::Recovery) {
+        use super::signed::{SIGNED, transaction};
+
+        let sends = self.exchange.requests().filter(|request| request.row.name == "eth_sendRawTransaction");
+        let (mut of, mut transactions) = (alloc::vec![], alloc::vec![]);
+        for request in sends {
+            // What does not decode is an error of the call.
+            if let Ok(sent) = request.params().data(0).and_then(|raw| transaction(&raw)) {
+                of.push(request);
+                transactions.push(sent);
+            }
+        }
+        if transactions.len() < 2 {
+            return;
+        }
+        let senders = recovery.senders(&transactions, chain_id);
+        for ((request, sent), sender) in of.into_iter().zip(transactions).zip(senders) {
+            if let Some(sender) = sender {
+                let _ = request.params().once(SIGNED, || Ok::<_, core::convert::Infallible>((sent, sender)));
+            }
+        }
+    }
+
     /// Whether the message takes only a few look-ups or mines at most one block, so that handing it to another thread
     /// would cost more than answering it. Running code for a caller or reading many blocks does not count as brief.
     pub fn is_brief(&self) -> bool {

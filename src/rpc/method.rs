@@ -38,13 +38,27 @@ pub struct Method {
 /// or for a transaction and the block that mines it.
 pub const BRIEF_COST: u32 = 20;
 
-/// Which web pages may call a method. Programs other than web pages may call every method.
+/// Which web pages may call a method. Programs may call every method, except those of [`Pages::Operator`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
     /// Any page: the method only reads, or takes data that its author has signed.
     Any,
     /// Pages of this machine and pages that the operator allows: the method uses keys or changes the chain directly.
     Own,
+    /// Like [`Self::Own`], and of programs only those of the operator: the method shows or changes how the host treats
+    /// others. For other callers the method does not exist.
+    Operator,
+}
+
+impl Pages {
+    /// The name in the catalogue of methods.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Own => "own",
+            Self::Operator => "operator",
+        }
+    }
 }
 
 /// A parameter of a method.

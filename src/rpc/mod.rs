@@ -92,7 +92,7 @@ pub use log_stream::{LogStream, Reply};
 #[cfg(feature = "dev")]
 pub use method::Write;
 pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching};
-pub use notify::{is_gone, notifications, poll_message};
+pub use notify::{MORE_NOTIFICATIONS, is_gone, notifications, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 #[cfg(feature = "hosted")]
 pub use profile::Profile;

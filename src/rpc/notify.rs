@@ -29,10 +29,15 @@ pub fn notifications<'a>(subscription: &'a str, answer: &'a Answer) -> impl Iter
     })
 }
 
-/// Whether the answer to [`poll_message`] says that the subscription does not exist.
+/// Whether the answer to [`poll_message`] says that the subscription does not exist, or that it missed something: it was
+/// polled too late, or one block has more news than an answer can hold.
 pub fn is_gone(answer: &Answer) -> bool {
-    answer.failed.as_ref().is_some_and(|failed| matches!(failed.1, RpcError::FilterNotFound))
+    let missed = |error: &RpcError| matches!(error, RpcError::FilterNotFound | RpcError::ResponseSize(_));
+    answer.failed.as_ref().is_some_and(|failed| missed(&failed.1))
 }
+
+/// Number of notifications of one poll from which on there may be more: the host polls again at once.
+pub const MORE_NOTIFICATIONS: usize = 1_000;
 
 #[cfg(test)]
 mod tests {

@@ -59,6 +59,8 @@ impl Request {
                 Handler::Watch(watch) | Handler::Subscribe(watch) | Handler::Unsubscribe(watch),
                 Some(filters),
             ) => watch(filters, view, now, self.params()),
+            #[cfg(feature = "hosted")]
+            _ if self.row.name == super::dev::GET_WORK => Err(RpcError::NoWork.into()),
             _ => Err(RpcError::NeedsLocalChain(self.row.name).into()),
         }
     }

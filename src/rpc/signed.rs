@@ -5,15 +5,20 @@ use alloc::format;
 use alloy_primitives::{Address, Bytes};
 
 use super::error::ParamError;
+#[cfg(feature = "dev")]
+use super::params::Params;
 use crate::types::{SenderError, Transaction};
 
 /// `v` of an EIP-155 signature with chain id 0 and an even y coordinate.
 const PROTECTED_V: i64 = 35;
+/// The place at which the parameters of `eth_sendRawTransaction` keep the transaction with its sender.
+#[cfg(feature = "hosted")]
+pub(super) const SIGNED: usize = usize::MAX;
 /// First byte of the shortest RLP list; typed transactions (EIP-2718) start with a lower byte.
 const LIST: u8 = 0xc0;
 
-/// Decodes a transaction and recovers its sender. Errors have the reference node's messages where it has one.
-pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
+/// Decodes a transaction. Errors have the reference node's messages where it has one.
+pub(super) fn transaction(raw: &Bytes) -> Result<Transaction, ParamError> {
     if raw.first().is_some_and(|first| *first < LIST) {
         return Err(ParamError::TypedTransaction);
     }
@@ -21,6 +26,12 @@ pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address
     if transaction.gas_limit.is_empty() {
         return Err(ParamError::MissingGas);
     }
+    Ok(transaction)
+}
+
+/// Decodes a transaction and recovers its sender. Errors have the reference node's messages where it has one.
+pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
+    let transaction = transaction(raw)?;
     match transaction.recover_sender(chain_id) {
         // This includes transactions that only blocks may contain (REMASC); the pool refuses them with an error of
         // its own.
@@ -29,6 +40,17 @@ pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address
         // The reference node reports every invalid signature like this.
         Err(_) => Err(ParamError::ChainId(format!("{}", named_chain(transaction.v)))),
     }
+}
+
+/// The transaction that `eth_sendRawTransaction` sends, with its sender. Servers recover the senders of a message with
+/// several transactions before, together.
+#[cfg(feature = "dev")]
+pub(super) fn sent(params: Params<'_>, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
+    let recover = || decode(&params.data(0)?, chain_id);
+    #[cfg(feature = "hosted")]
+    return params.once(SIGNED, recover).map(|sent| (*sent).clone());
+    #[cfg(not(feature = "hosted"))]
+    recover()
 }
 
 /// The chain id that `v` encodes, computed as the reference node does.

@@ -2,6 +2,8 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
+#[cfg(feature = "hosted")]
+use super::dev::GET_WORK;
 use super::{
     error::RpcError,
     method::{Handler, Method},
@@ -102,16 +104,12 @@ const PARTLY: &[(Mode, &[&str], &str)] = &[
     ),
 ];
 
-/// Methods that change a node without changing its chain, so that a follower has them too.
-#[cfg(feature = "dev")]
-const NODES: &[&str] = &["sco_banAddress", "sco_bannedAddresses", "sco_unbanAddress"];
-
 impl Method {
     /// What the method answers in a mode.
     pub fn support(&self, mode: Mode) -> Support {
         let refused = match (mode, self.handler) {
-            #[cfg(feature = "dev")]
-            (Mode::Follow, Handler::Write(_)) if NODES.contains(&self.name) => None,
+            #[cfg(feature = "hosted")]
+            (Mode::Follow | Mode::Light, _) if self.name == GET_WORK => Some(RpcError::NoWork),
             #[cfg(feature = "dev")]
             (Mode::Follow, Handler::Write(_)) => Some(RpcError::NeedsDevChain),
             (Mode::Follow, Handler::Forward(..)) => Some(RpcError::NeedsDevChain),

@@ -3,6 +3,8 @@
 //! This layer knows no network and no height: callers pass the header layout as a [`HeaderShape`] and chain
 //! ids as numbers. Decoding is strict: every decoder accepts only the bytes that its encoder would write.
 
+#[cfg(feature = "node-methods")]
+pub mod bans;
 pub mod block;
 mod block_ref;
 pub mod bloom;

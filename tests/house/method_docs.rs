@@ -11,7 +11,8 @@ fn page() -> String {
          Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\
          The columns `dev`, `follow` and `light` say what a method answers in each mode: `yes`, a limit, or the code of an error; the\n\
          texts are below the table, and in `rootlight methods --json`. `hosted` says whether the hosted profile has the method. Web pages that may call a method: `any`, or `own`, those of\n\
-         the same machine and those that `--cors` names ([server.md](server.md)).\n\n\
+         the same machine and those that `--cors` names ([server.md](server.md)). Methods of `operator` exist only for an operator key, and\n\
+         without API keys for programs and pages of the same machine; others get -32601.\n\n\
          | method | parameters | result | level | dev | follow | light | hosted | pages | what it does |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let mut methods: Vec<_> = rpc::methods().collect();
@@ -25,10 +26,7 @@ fn page() -> String {
         let level = method.level.name().replace('-', " ");
         let modes = rpc::Mode::ALL.map(|mode| answer(&method.support(mode)));
         let hosted = if rpc::Profile::Hosted.has(method) { "yes" } else { "-32601" };
-        let pages = match method.pages {
-            rpc::Pages::Any => "any",
-            rpc::Pages::Own => "own",
-        };
+        let pages = method.pages.name();
         let params = if params.is_empty() { "none".into() } else { params.join(", ") };
         writeln!(
             page,

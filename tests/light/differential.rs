@@ -47,14 +47,17 @@ const FILES: [&str; 27] = [
 ];
 
 /// Methods about the node itself, whose answers differ.
-const OWN: [&str; 7] = [
+const OWN: [&str; 10] = [
     "web3_clientVersion",
     "rpc_modules",
     "rpc.discover",
     "eth_syncing",
     "net_peerCount",
     "net_peerList",
+    "sco_banAddress",
+    "sco_bannedAddresses",
     "sco_peerList",
+    "sco_unbanAddress",
 ];
 
 /// Whether the error is that of a method that a light client always refuses: it changes a chain, or lists data that

@@ -18,7 +18,7 @@ pub(crate) const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 /// An address without an account.
 pub(crate) const NOBODY: &str = "0x00000000000000000000000000000000000abcde";
 /// Initialisation code of a contract that sets slot 0 to 42, writes a log with topic 0xaa, and returns 42.
-const LOGGER: &str = "0x601680600b6000396000f3602a600055602a60005260aa60206000a160206000f3";
+pub(crate) const LOGGER: &str = "0x601680600b6000396000f3602a600055602a60005260aa60206000a160206000f3";
 /// Runtime code that reverts with `Error("no")`.
 pub(crate) const REVERTS: &str = "0x6308c379a060e01b60005260206004526002602452616e6f60f01b60445260646000fd";
 /// The topic of the contract's logs.

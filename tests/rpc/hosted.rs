@@ -20,7 +20,7 @@ fn ask(dev: &mut Dev, connection: Connection, method: &str, params: Value) -> Va
 }
 
 fn hosted(dev: &mut Dev, method: &str, params: Value) -> Value {
-    ask(dev, Connection::default().with_profile(Profile::Hosted), method, params)
+    ask(dev, Connection::default().with_operator(false).with_profile(Profile::Hosted), method, params)
 }
 
 fn error(answer: &Value) -> (i64, &str) {

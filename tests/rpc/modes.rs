@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::fixture::{Fixture, block_of};
+use crate::support::bans::HostBans;
 use crate::support::light::{Light, Upstream};
 use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{FollowNode, Moment, Node as _};
@@ -53,8 +54,9 @@ fn the_hosted_profile_lacks_the_methods_that_the_table_says() {
     for method in methods() {
         let arguments = fixture.arguments(method.name);
         let node = fixture.connection.clone();
-        fixture.connection =
-            Arc::new(Connection::new(1, 2).with_subscriptions(8).with_profile(Profile::Hosted));
+        fixture.connection = Arc::new(
+            Connection::new(1, 2).with_subscriptions(8).with_profile(Profile::Hosted).with_operator(false),
+        );
         let error = fixture.ask(method.name, &arguments)["error"].clone();
         fixture.connection = node;
         if Profile::Hosted.has(method) {
@@ -77,6 +79,7 @@ fn follower(fixture: &mut Fixture) -> LocalClient {
     let chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
     let moment = Moment { now: fixture.dev.now, entropy: B256::repeat_byte(3) };
     let mut node = FollowNode::new(chain, "Rootlight/f", "node", CallPolicy::default(), moment);
+    node.set_bans(Arc::new(HostBans::default()));
     for number in 1..=fixture.dev.chain().view().head().number {
         node.import(block_of(&mut fixture.dev, number), None).unwrap();
     }

@@ -1,14 +1,16 @@
 //! Methods that only servers have, and the settings of calls and sends.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::fixture::{ALICE, BOB, Fixture, NOBODY, REVERTS};
 use crate::support::{dev::Dev, recording::text_of, shared};
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::{BAN_SECONDS, Moment};
+use rootlight::engine::Moment;
 use rootlight::exec::CallPolicy;
-use rootlight::rpc::{Connection, LocalMessage};
+use rootlight::rpc::{Connection, LocalMessage, Profile};
 use rootlight::types::B256;
+use rootlight::types::bans::BAN_SECONDS;
 use serde_json::{Value, json};
 
 /// The answer that a reference node with the same empty Bridge has given.
@@ -100,7 +102,7 @@ fn addresses_are_banned_until_the_ban_ends() {
         assert_eq!(dev.refused("sco_banAddress", json!([address])), refused);
         assert_eq!(dev.refused("sco_unbanAddress", json!([address])), refused);
     }
-    dev.now += BAN_SECONDS;
+    dev.bans.now.store(BAN_SECONDS, Ordering::Relaxed);
     assert_eq!(dev.get("sco_bannedAddresses", json!([])), json!([]));
     // A recorded answer of the reference node, in the order of its fields.
     let summary = dev.get("sco_reputationSummary", json!([]));
@@ -133,16 +135,32 @@ fn recorded_bans_have_the_answers_of_the_reference() {
     assert_eq!(compared, 13);
 }
 
+/// For everyone else the methods do not exist, under both profiles.
 #[test]
-fn foreign_pages_may_not_ban() {
+fn only_the_operator_may_ban_and_see_reputations() {
     let mut dev = Fixture::new().dev;
-    let page = Connection::new(1, 1).from_foreign_page(Some("https://evil.example".into()));
-    let message = br#"{"jsonrpc":"2.0","id":1,"method":"sco_banAddress","params":["192.0.2.7"]}"#;
-    let message = LocalMessage::new(&dev.client.dispatcher(), Arc::new(page), message);
-    let moment = Moment { now: dev.now, entropy: B256::ZERO };
-    let answer = dev.client.answer(message, moment, &|| false).unwrap().body;
-    assert!(answer.contains("\"code\":4100"), "{answer}");
-    assert_eq!(dev.get("sco_bannedAddresses", json!([])), json!([]));
+    let page = || Connection::new(1, 1).from_foreign_page(Some("https://evil.example".into()));
+    let guest = || Connection::new(1, 1).with_operator(false);
+    let mut ask = |connection: Connection, method: &str| -> Value {
+        let params = if method.ends_with("Address") { json!(["192.0.2.7"]) } else { json!([]) };
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let message = LocalMessage::new(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
+        let moment = Moment { now: dev.now, entropy: B256::ZERO };
+        serde_json::from_str(&dev.client.answer(message, moment, &|| false).unwrap().body).unwrap()
+    };
+    for method in
+        ["sco_banAddress", "sco_unbanAddress", "sco_bannedAddresses", "sco_peerList", "sco_reputationSummary"]
+    {
+        let text = format!("the method {method} does not exist/is not available");
+        for connection in
+            [page(), guest(), page().with_operator(false), guest().with_profile(Profile::Hosted)]
+        {
+            assert_eq!(ask(connection, method)["error"], json!({"code": -32601, "message": text}));
+        }
+        let operator = Connection::new(1, 1).with_profile(Profile::Hosted);
+        assert!(ask(operator, method).get("result").is_some(), "{method}");
+    }
+    assert_eq!(dev.get("sco_bannedAddresses", json!([])), json!([]), "the operator has ended the ban");
 }
 
 #[test]

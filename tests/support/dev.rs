@@ -1,15 +1,20 @@
 //! A development chain that is used through JSON-RPC.
 
+use std::sync::Arc;
+
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
-use rootlight::engine::{DevNode, Moment};
+use rootlight::engine::{DevNode, Moment, Node as _};
 use rootlight::rpc::LocalClient;
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json};
+
+use super::bans::HostBans;
 
 /// A client of a development chain with a clock of its own.
 pub struct Dev {
     pub client: LocalClient,
     pub now: u64,
+    pub bans: Arc<HostBans>,
     messages: u64,
 }
 
@@ -30,7 +35,9 @@ impl Dev {
     pub fn with(config: DevConfig, prepare: impl FnOnce(&mut DevChain)) -> Self {
         let mut node = DevNode::new(config, Moment { now: START, entropy: B256::repeat_byte(7) }).unwrap();
         prepare(node.chain_mut());
-        Self { client: LocalClient::new(Box::new(node)), now: START, messages: 0 }
+        let bans = Arc::new(HostBans::default());
+        node.set_bans(bans.clone());
+        Self { client: LocalClient::new(Box::new(node)), now: START, bans, messages: 0 }
     }
 
     /// The development chain itself.

@@ -11,9 +11,10 @@ use rootlight::light::{
 };
 use rootlight::local::LocalChain;
 use rootlight::rpc::{Client, Dispatcher, LocalMessage, SessionStep};
+use rootlight::types::bans::Bans;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{recording::Recording, shared};
+use super::{bans::HostBans, recording::Recording, shared};
 
 /// Number of recorded blocks above genesis.
 pub const FOLLOWED: usize = 676;
@@ -129,7 +130,9 @@ impl Light {
         let total_difficulty = (number > 0).then(|| super::u256(first["totalDifficulty"].as_str().unwrap()));
         let checkpoint = Checkpoint { number, hash, total_difficulty };
         let version = "Rootlight/t".into();
-        let config = ClientConfig { version, upstreams: names, unproven, ..ClientConfig::default() };
+        let bans: Arc<dyn Bans> = Arc::new(HostBans::default());
+        let config =
+            ClientConfig { version, upstreams: names, unproven, bans: Some(bans), ..ClientConfig::default() };
         let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
         let mut light = Self { client, upstream, others, rounds: 0, now: 0 };
         light.sync();

@@ -35,7 +35,7 @@ const PROFILE: &str = "wasm";
 pub(crate) const ARTEFACTS: [Artefact; 4] = [
     Artefact { name: "rootlight_verify", features: "verify", settings: &[], gate: Some(100_000) },
     Artefact { name: "rootlight", features: "light,work-start", settings: &[], gate: Some(350_000) },
-    // The development chain runs in tests and demonstration pages, so its interpreter and its SHA-2 are
+    // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
     // optimised for size.
     Artefact {
         name: "rootlight_dev",
@@ -43,6 +43,8 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         settings: &[
             "profile.wasm.package.revm-interpreter.opt-level=\"s\"",
             "profile.wasm.package.sha2.opt-level=\"s\"",
+            "profile.wasm.package.alloy-primitives.opt-level=\"s\"",
+            "profile.wasm.package.alloy-rlp.opt-level=\"s\"",
         ],
         gate: Some(500_000),
     },

@@ -6,6 +6,7 @@ use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, PrivateKey};
 use rootlight::state::World;
 
+use super::print::say;
 use super::serving::Endpoints;
 
 /// Accounts that the banner lists.
@@ -43,7 +44,7 @@ impl ShownAccounts {
     }
 
     fn print(&self) {
-        println!("\nAccounts (keys are public knowledge: never send anything of value to them)");
+        say!("\nAccounts (keys are public knowledge: never send anything of value to them)");
         let common = self.common_balance();
         for (index, (key, balance)) in self.accounts.iter().enumerate() {
             let key_text = alloy_primitives::hex::encode_prefixed(key.to_bytes());
@@ -51,24 +52,24 @@ impl ShownAccounts {
                 Some(_) => String::new(),
                 None => format!("  {} RBTC", format_ether(*balance)),
             };
-            println!("  ({index}) {:#x}  {key_text}{own}", key.address());
+            say!("  ({index}) {:#x}  {key_text}{own}", key.address());
         }
         match common {
-            Some(balance) => println!("  {} RBTC each, {}", format_ether(balance), self.origin),
-            None => println!("  {}", self.origin),
+            Some(balance) => say!("  {} RBTC each, {}", format_ether(balance), self.origin),
+            None => say!("  {}", self.origin),
         }
         if self.more > 0 {
-            println!("  and {} accounts of the reference node, see eth_accounts", self.more);
+            say!("  and {} accounts of the reference node, see eth_accounts", self.more);
         }
     }
 }
 
 /// Prints accounts, keys and endpoints.
 pub(super) fn print(network: &Network, accounts: &ShownAccounts, endpoints: &Endpoints) {
-    println!("Rootlight {}: a Rootstock development chain", env!("CARGO_PKG_VERSION"));
+    say!("Rootlight {}: a Rootstock development chain", env!("CARGO_PKG_VERSION"));
     accounts.print();
-    println!("\nChain id {} ({}), genesis {}", network.chain_id, network.name, network.genesis_hash);
-    println!("HTTP       {}", endpoints.http);
-    println!("WebSocket  {}", endpoints.websockets.join(", "));
-    println!();
+    say!("\nChain id {} ({}), genesis {}", network.chain_id, network.name, network.genesis_hash);
+    say!("HTTP       {}", endpoints.http);
+    say!("WebSocket  {}", endpoints.websockets.join(", "));
+    say!();
 }

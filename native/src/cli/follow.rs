@@ -13,6 +13,7 @@ use super::args::FollowArgs;
 use super::{CommandError, runtime, serving, verify};
 use crate::follow::{Fetched, FollowError, FollowOptions, Target, follow};
 use crate::local::{Entropy, LocalOptions, LocalService, moment};
+use crate::service::Service as _;
 use crate::store::{Persist, Store};
 use crate::upstream;
 
@@ -35,6 +36,9 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let node = FollowNode::new(chain, &version, upstream.name(), args.calls.policy(), moment(&entropy));
     info!("following {} from block {}", upstream.name(), node.local().head().number);
     let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, persist));
+    if let Some(bans) = service.bans() {
+        bans.keep(vec![upstream.clone()]);
+    }
     runtime()?.block_on(async {
         let target = Arc::new(Following(service.clone()));
         // A task of its own, so that a long step of it does not delay new connections.

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::CommandError;
 use super::entry::{PAUSE, TRIES};
+use super::print::say;
 use crate::keys::{Change, Command, KeyError, Listed, Registry, Reply};
 
 /// Flags of `keys`.
@@ -81,8 +82,8 @@ pub struct LimitArgs {
     /// Methods that may be called, separated by commas; eth_* stands for all that begin so; '' for all
     #[arg(long, value_name = "LIST")]
     pub methods: Option<String>,
-    /// Contracts that may be called and whose logs, traces, code and storage may be read, separated by commas; '' for
-    /// all
+    /// Contracts that may be called, to which transactions may be sent, and whose logs, traces, code and storage may be
+    /// read, separated by commas; '' for all
     #[arg(long, value_name = "LIST")]
     pub contracts: Option<String>,
     /// Origins of web pages that may use the key, separated by commas; '' for all, and for programs
@@ -94,6 +95,9 @@ pub struct LimitArgs {
     /// Whether eth_call may override state [default: off]
     #[arg(long, value_name = "on|off", value_enum, num_args = 0..=1, default_missing_value = "on")]
     pub state_override: Option<Switch>,
+    /// Whether the key is one of the operator, who may ban addresses and see reputations (sco_*) [default: off]
+    #[arg(long, value_name = "on|off", value_enum, num_args = 0..=1, default_missing_value = "on")]
+    pub operator: Option<Switch>,
     /// When the key ends: after a time such as 90d, 12h or 30m, or at a number of seconds since 1970; never
     #[arg(long, value_name = "WHEN", value_parser = end)]
     pub expires: Option<u64>,
@@ -142,6 +146,7 @@ impl LimitArgs {
             origins: self.origins,
             addresses: self.addresses,
             state_override: self.state_override.map(|switch| switch == Switch::On),
+            operator: self.operator.map(|switch| switch == Switch::On),
             expires: self.expires,
         }
     }
@@ -162,9 +167,9 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
         KeysAction::Limit { id, limits } => Command::Limit { id, change: limits.change() },
     };
     match give(&path, &command).map_err(told)? {
-        Reply::Created { key } => println!("{key}"),
+        Reply::Created { key } => say!("{key}"),
         Reply::Keys(keys) if as_json => {
-            println!("{}", serde_json::to_string_pretty(&keys).map_err(CommandError::failed)?);
+            say!("{}", serde_json::to_string_pretty(&keys).map_err(CommandError::failed)?);
         }
         Reply::Keys(keys) => keys.iter().for_each(print),
         Reply::Changed(key) => print(&key),
@@ -214,12 +219,12 @@ fn print(key: &Listed) {
         (None, Some(at)) => format!("until {at}"),
         (None, None) => "valid".to_owned(),
     };
-    println!("{}  {}  {state}", key.id, if key.name.is_empty() { "-" } else { &key.name });
-    println!("    limits: {}", limits(key));
+    say!("{}  {}  {state}", key.id, if key.name.is_empty() { "-" } else { &key.name });
+    say!("    limits: {}", limits(key));
     let usage = &key.usage;
     let classes: Vec<String> =
         usage.classes.iter().map(|(class, count)| format!("{class} {count}")).collect();
-    println!(
+    say!(
         "    used: {} requests ({} today), weight {}, {} messages refused{}{}",
         usage.requests,
         usage.today,
@@ -249,6 +254,9 @@ fn limits(key: &Listed) -> String {
     list("addresses", rules.addresses.iter().map(ToString::to_string).collect());
     if rules.state_override {
         parts.push("state override".to_owned());
+    }
+    if rules.operator {
+        parts.push("operator".to_owned());
     }
     if parts.is_empty() { "none".to_owned() } else { parts.join("; ") }
 }

@@ -1,19 +1,21 @@
 //! `rootlight completions` and `rootlight man`, which are generated from the definitions of the flags.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use super::print::write;
 use super::{Cli, CommandError};
 
 /// Prints the completion script of a shell.
 pub(super) fn completions(shell: Shell) -> Result<(), CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "rootlight", &mut script);
-    print(&script)
+    print(&script);
+    Ok(())
 }
 
 /// Prints the main manual page, or writes the pages of all commands into a folder, which is created if
@@ -25,17 +27,15 @@ pub(super) fn man(folder: Option<&Path>) -> Result<(), CommandError> {
         let mut command = Cli::command();
         command.build();
         Man::new(command).render(&mut page).map_err(CommandError::failed)?;
-        return print(&page);
+        print(&page);
+        return Ok(());
     };
     let wrong = |error: io::Error| CommandError::Failed(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(wrong)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(wrong)
 }
 
-/// Prints bytes. A reader that stops early, such as `head`, does not cause an error.
-fn print(bytes: &[u8]) -> Result<(), CommandError> {
-    match io::stdout().write_all(bytes) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::failed(error)),
-        _ => Ok(()),
-    }
+/// Prints a text in UTF-8.
+fn print(bytes: &[u8]) {
+    write(format_args!("{}", String::from_utf8_lossy(bytes)));
 }

@@ -1,9 +1,10 @@
 //! `rootlight methods`.
 
-use rootlight::rpc::{Method, Mode, Pages, Profile, methods};
+use rootlight::rpc::{Method, Mode, Profile, methods};
 use serde_json::{Value, json};
 
 use super::CommandError;
+use super::print::say;
 
 /// Prints the method table.
 pub(super) fn run(as_json: bool) -> Result<(), CommandError> {
@@ -11,7 +12,7 @@ pub(super) fn run(as_json: bool) -> Result<(), CommandError> {
     rows.sort_by_key(|method| method.name);
     if as_json {
         let rows: Vec<Value> = rows.into_iter().map(row).collect();
-        println!("{}", serde_json::to_string_pretty(&rows).map_err(CommandError::failed)?);
+        say!("{}", serde_json::to_string_pretty(&rows).map_err(CommandError::failed)?);
         return Ok(());
     }
     for method in rows {
@@ -20,9 +21,9 @@ pub(super) fn run(as_json: bool) -> Result<(), CommandError> {
             .iter()
             .map(|param| if param.required { param.name.to_owned() } else { format!("[{}]", param.name) })
             .collect();
-        println!("{}({}) -> {}\n    {}", method.name, params.join(", "), method.result, method.doc);
+        say!("{}({}) -> {}\n    {}", method.name, params.join(", "), method.result, method.doc);
         if !method.aliases.is_empty() {
-            println!("    also {}", method.aliases.join(", "));
+            say!("    also {}", method.aliases.join(", "));
         }
     }
     Ok(())
@@ -41,7 +42,7 @@ fn row(method: &Method) -> Value {
         "result": method.result,
         "level": method.level.name(),
         "cost": method.cost,
-        "pages": pages(method.pages),
+        "pages": method.pages.name(),
         "doc": method.doc,
         "modes": modes(method),
         "profiles": {"node": true, "hosted": Profile::Hosted.has(method)},
@@ -51,11 +52,4 @@ fn row(method: &Method) -> Value {
 /// What the method answers in each mode.
 fn modes(method: &Method) -> Value {
     Mode::ALL.map(|mode| (mode.name().to_owned(), json!(method.support(mode)))).into_iter().collect()
-}
-
-fn pages(pages: Pages) -> &'static str {
-    match pages {
-        Pages::Any => "any",
-        Pages::Own => "own",
-    }
 }

@@ -13,6 +13,7 @@ mod logging;
 mod manual;
 mod methods;
 mod operations;
+mod print;
 mod record;
 mod reload;
 mod serving;
@@ -89,11 +90,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(Stop::Config(error)) => Err(error),
     };
-    match outcome {
+    let printed =
+        print::failure().map_or(Ok(()), |error| Err(CommandError::Failed(format!("output: {error}"))));
+    match outcome.and(printed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !matches!(error, CommandError::Refused) {
-                eprintln!("error: {error}");
+                print::write_error(format_args!("error: {error}"));
             }
             error.code()
         }

@@ -1,5 +1,6 @@
 //! `rootlight record`.
 
+use super::print::{say, write_error};
 use super::{CommandError, RecordArgs, runtime};
 use crate::record::{Plan, record};
 use crate::upstream;
@@ -19,14 +20,14 @@ pub(super) fn run(args: &RecordArgs, silent: bool) -> Result<(), CommandError> {
     };
     let progress = |line: &str| {
         if !silent {
-            eprintln!("{line}");
+            write_error(format_args!("{line}"));
         }
     };
     let written = runtime()?
         .block_on(record(source.as_ref(), &plan, &args.out, &progress))
         .map_err(CommandError::failed)?;
     if !silent {
-        println!(
+        say!(
             "recorded blocks {} to {}: {} responses in {}",
             written.from,
             written.to,

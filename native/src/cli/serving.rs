@@ -7,6 +7,7 @@ use tokio::signal;
 use tracing::info;
 
 use super::args::ServerArgs;
+use super::print::say;
 #[cfg(unix)]
 use super::reload::Hangups;
 use super::{CommandError, systemd};
@@ -79,7 +80,7 @@ impl Bound {
         let announce = async {
             ready.await;
             // Scripts wait for this line.
-            println!("{line}");
+            say!("{line}");
             systemd::ready();
             std::future::pending::<()>().await;
         };

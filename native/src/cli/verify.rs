@@ -9,6 +9,7 @@ use rootlight::verify::{MAX_INPUT_BYTES, verify};
 
 use super::CommandError;
 use super::args::VerifyArgs;
+use super::print::{say, write};
 
 /// Longest network file, bytes.
 const NETWORK_BYTES: u64 = 1024 * 1024;
@@ -18,9 +19,9 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), CommandError> {
     let network = network(&args.network)?;
     let report = verify(args.subject, &read(&args.file)?, &network);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report).map_err(CommandError::failed)?);
+        say!("{}", serde_json::to_string_pretty(&report).map_err(CommandError::failed)?);
     } else {
-        print!("{report}");
+        write(format_args!("{report}"));
     }
     if report.verified() { Ok(()) } else { Err(CommandError::Refused) }
 }

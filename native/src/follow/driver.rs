@@ -1,18 +1,18 @@
-//! The loop of a follower: fetches a window of blocks, imports and stores them, and continues.
+//! The loop of a follower: imports and stores a window of blocks while the next ones are fetched, and continues.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::{ChainError, Network};
-use rootlight::light::UpstreamRequest;
 use rootlight::local::ImportError;
 use rootlight::types::B256;
 use tracing::warn;
 
-use super::fetch::{FetchError, Fetched, fetch_blocks, fetch_uncles};
+use super::ahead::Ahead;
+use super::fetch::Fetched;
 use super::progress::Progress;
 use crate::store::StoreError;
-use crate::upstream::{SharedUpstream, UpstreamError};
+use crate::upstream::SharedUpstream;
 
 /// First step back, in blocks, when the upstream's chain does not continue ours; it doubles each time.
 const FIRST_REWIND: u64 = 8;
@@ -77,9 +77,11 @@ pub async fn follow(
     mut caught_up: impl FnMut(u64) + Send,
 ) -> FollowError {
     let mut progress = Progress::start(target.head());
+    let importer = target.clone();
+    let mut ahead = Ahead::new(Arc::new(move |block| importer.knows(block)), upstream, network);
     let mut place = Place { next: target.head().saturating_add(1), rewind: FIRST_REWIND };
     loop {
-        let (announced, blocks) = match window(&*target, &upstream, &network, place.next).await {
+        let (announced, blocks) = match ahead.window(place.next).await {
             Ok(fetched) => fetched,
             Err(error) => {
                 warn!("{error}; trying again");
@@ -157,26 +159,4 @@ impl Place {
             }
         }
     }
-}
-
-/// Returns the upstream's height, and the blocks from `first` on with the blocks of their uncles.
-async fn window(
-    target: &dyn Target,
-    upstream: &SharedUpstream,
-    network: &Network,
-    first: u64,
-) -> Result<(u64, Vec<Fetched>), FetchError> {
-    let last = announced(upstream).await.map_err(|error| FetchError::Upstream { number: first, error })?;
-    let blocks = fetch_blocks(&**upstream, network, first, last).await?;
-    // The newest block is fetched again at each poll; its uncles need to be fetched only once.
-    let new = |block: &B256| !target.knows(block);
-    Ok((last, fetch_uncles(&**upstream, network, blocks, new).await))
-}
-
-/// Returns the upstream's height.
-async fn announced(upstream: &SharedUpstream) -> Result<u64, UpstreamError> {
-    let answers = upstream.request(vec![UpstreamRequest::new("eth_blockNumber", "[]".into())]).await;
-    let unusable = || UpstreamError::Malformed("eth_blockNumber: not a height".into());
-    let text = answers.into_iter().next().ok_or_else(unusable)??;
-    rootlight::light::prove::quantity(&text).ok_or_else(unusable)
 }

@@ -1,5 +1,6 @@
 //! Follows another node by executing its blocks: fetches and imports them, and compares all roots.
 
+mod ahead;
 mod driver;
 mod fetch;
 mod progress;

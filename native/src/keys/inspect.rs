@@ -3,8 +3,10 @@
 use std::sync::LazyLock;
 
 use alloy_primitives::Address;
+use data_encoding::HEXLOWER_PERMISSIVE;
 use rootlight::rpc::envelope::{Call, Entry, Id, MAX_BATCH, Message};
 use rootlight::rpc::{BRIEF_COST, Dispatcher, Method};
+use rootlight::types::Transaction;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -97,11 +99,14 @@ fn refuse(call: &Call, row: Option<&'static Method>, rules: &Rules) -> Option<Un
     let allowed = |address: &Address| rules.contracts.contains(address);
     let fits = rules.contracts.is_empty()
         || params.clone().all(|(param, value)| match param.kind {
-            "CALL" => called(value).is_some_and(|contract| allowed(&contract)),
+            "CALL" | "TRANSACTION" => called(value).is_some_and(|contract| allowed(&contract)),
             "LOG_FILTER" => senders(value).is_some_and(|all| all.iter().all(allowed)),
             "TRACE_FILTER" => receivers(value).is_some_and(|all| all.iter().all(allowed)),
             "ADDRESS" if OF_CONTRACTS.contains(&row.name) => {
                 address(value).is_some_and(|contract| allowed(&contract))
+            }
+            "DATA" if row.name == "eth_sendRawTransaction" => {
+                recipient(value).is_some_and(|contract| allowed(&contract))
             }
             _ => true,
         }) && !(row.name == "eth_subscribe" && is_all_logs(&call.params));
@@ -132,6 +137,13 @@ struct Receiver {
 /// The receiver of a call. A repeated member is an error, here as in the engine.
 fn called(value: &RawValue) -> Option<Address> {
     text_address(&serde_json::from_str::<Receiver>(value.get()).ok()?.to?)
+}
+
+/// The recipient of a signed transaction; `None` for the creation of a contract, and for bytes that are no transaction.
+fn recipient(value: &RawValue) -> Option<Address> {
+    let text = serde_json::from_str::<String>(value.get()).ok()?;
+    let raw = HEXLOWER_PERMISSIVE.decode(text.strip_prefix("0x")?.as_bytes()).ok()?;
+    Transaction::decode(&raw).ok()?.to
 }
 
 #[derive(Deserialize)]
@@ -177,6 +189,7 @@ fn is_all_logs(params: &[Box<RawValue>]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloy_primitives::U256;
     use serde_json::{Value, json};
 
     use super::*;
@@ -257,6 +270,38 @@ mod tests {
         let twice =
             format!(r#"{{"id":1,"method":"eth_call","params":[{{"to":"{OTHER}","to":"{SHOP}"}},"latest"]}}"#);
         assert!(inspect(twice.as_bytes(), &rules).unfit.is_some());
+    }
+
+    /// A signed transaction to this account, or the creation of a contract.
+    fn signed(to: Option<&str>) -> Value {
+        let to = to.map(|to| to.parse().unwrap());
+        let one = U256::from(1);
+        let transaction = Transaction { to, v: 27, r: one, s: one, ..Transaction::remasc(2) };
+        let raw = HEXLOWER_PERMISSIVE.encode(&transaction.encode());
+        call("eth_sendRawTransaction", json!([format!("0x{raw}")]))
+    }
+
+    #[test]
+    fn transactions_to_other_contracts_are_not_allowed() {
+        let rules = Rules { contracts: vec![SHOP.parse().unwrap()], ..Rules::default() };
+        for allowed in [signed(Some(SHOP)), call("eth_sendTransaction", json!([{"from": OTHER, "to": SHOP}]))]
+        {
+            assert_eq!(see(&allowed, &rules).unfit, None, "{allowed}");
+        }
+        for refused in [
+            signed(Some(OTHER)),
+            signed(None),
+            call("eth_sendRawTransaction", json!(["0x00"])),
+            call("eth_sendRawTransaction", json!(["zz"])),
+            call("eth_sendRawTransaction", json!([7])),
+            call("eth_sendTransaction", json!([{"from": OTHER, "to": OTHER}])),
+            call("eth_sendTransaction", json!([{"from": SHOP, "data": "0x00"}])),
+            json!([signed(Some(SHOP)), signed(Some(OTHER))]),
+        ] {
+            let unfit = see(&refused, &rules).unfit;
+            assert!(matches!(unfit, Some(Unfit::Contract(_))), "{refused}: {unfit:?}");
+        }
+        assert_eq!(see(&signed(None), &Rules::default()).unfit, None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Rules {
     pub per_day: Option<u64>,
     /// Methods by name or alias; `eth_*` stands for all methods of a namespace.
     pub methods: Vec<String>,
-    /// Contracts that may be called, whose logs, traces, code and storage may be read.
+    /// Contracts that may be called, to which transactions may be sent, whose logs, traces, code and storage may be read.
     pub contracts: Vec<Address>,
     /// Origins of web pages, in lower case. Requests without an origin are refused if there are any.
     pub origins: Vec<String>,
@@ -38,6 +38,8 @@ pub struct Rules {
     pub addresses: Vec<IpNet>,
     /// Whether calls may override state.
     pub state_override: bool,
+    /// Whether the key is one of the operator, who may see and change bans (`sco_*`).
+    pub operator: bool,
     /// Time at which the key ends, in seconds since 1970.
     pub expires: Option<u64>,
 }
@@ -106,6 +108,8 @@ pub struct Change {
     pub addresses: Option<String>,
     /// Whether calls may override state.
     pub state_override: Option<bool>,
+    /// Whether the key is one of the operator.
+    pub operator: Option<bool>,
     /// Time at which the key ends, in seconds since 1970; 0 stands for never.
     pub expires: Option<u64>,
 }
@@ -141,6 +145,9 @@ impl Change {
         }
         if let Some(allowed) = self.state_override {
             new.state_override = allowed;
+        }
+        if let Some(operator) = self.operator {
+            new.operator = operator;
         }
         if let Some(end) = self.expires {
             new.expires = nonzero(end);

@@ -12,6 +12,7 @@ use rootlight::engine::gate;
 use rootlight::exec::CallPolicy;
 use rootlight::light::{ClientConfig, MAX_AGE, SyncOptions, Unproven};
 use rootlight::rpc::{Connection, Session, SessionStep};
+use rootlight::types::bans::Bans;
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
@@ -22,6 +23,7 @@ use super::{
     sync::{self, Log},
     vitals,
 };
+use crate::bans::HostBans;
 use crate::budget::{self, Held, NO_ROOM};
 use crate::metrics::{Checked, metrics};
 use crate::priority::{self, SHORT_JSON};
@@ -87,6 +89,7 @@ pub struct LightService {
     /// Turns for brief runs, which never wait for long ones.
     brief: Arc<Semaphore>,
     syncing: Vec<tokio::task::JoinHandle<()>>,
+    bans: Arc<HostBans>,
 }
 
 /// What the next step of a session needs.
@@ -108,8 +111,9 @@ impl LightService {
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
     ) -> Self {
-        let shared = Self::shared(network, start.into(), &upstreams, &options);
-        Self::launch(shared, upstreams, options)
+        let bans = Arc::<HostBans>::default();
+        let shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
+        Self::launch(shared, upstreams, options, bans)
     }
 
     /// Does what [`Self::start`] does, but continues from the verified headers in a folder, and stores new
@@ -125,9 +129,10 @@ impl LightService {
         options: LightOptions,
         folder: &Path,
     ) -> Result<Self, StoreError> {
-        let mut shared = Self::shared(network, start.into(), &upstreams, &options);
+        let bans = Arc::<HostBans>::default();
+        let mut shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
         shared.keep_in(folder)?;
-        Ok(Self::launch(shared, upstreams, options))
+        Ok(Self::launch(shared, upstreams, options, bans))
     }
 
     fn shared(
@@ -135,7 +140,9 @@ impl LightService {
         start: Start,
         upstreams: &[SharedUpstream],
         options: &LightOptions,
+        bans: &Arc<HostBans>,
     ) -> Shared {
+        let bans: Arc<dyn Bans> = bans.clone();
         let config = ClientConfig {
             version: client_version(),
             upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
@@ -143,11 +150,18 @@ impl LightService {
             min_depth: options.min_depth,
             max_age: options.max_age,
             unproven: options.unproven,
+            bans: Some(bans),
         };
         Shared::new(network, start, config, options.sync, secret())
     }
 
-    fn launch(shared: Shared, upstreams: Vec<SharedUpstream>, options: LightOptions) -> Self {
+    fn launch(
+        shared: Shared,
+        upstreams: Vec<SharedUpstream>,
+        options: LightOptions,
+        bans: Arc<HostBans>,
+    ) -> Self {
+        let upstreams = bans.guard(upstreams);
         let shared = Arc::new(shared);
         let log = Arc::new(Mutex::new(Log::new(upstreams.len())));
         let mut syncing: Vec<_> = upstreams
@@ -168,6 +182,7 @@ impl LightService {
             reads: Runs::without_pauses(),
             brief,
             syncing,
+            bans,
         }
     }
 
@@ -333,6 +348,10 @@ impl Drop for LightService {
 impl Service for LightService {
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
         Box::pin(self.converse_in_time(message, caller))
+    }
+
+    fn bans(&self) -> Option<Arc<HostBans>> {
+        Some(self.bans.clone())
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

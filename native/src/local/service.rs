@@ -17,8 +17,10 @@ use tracing::{error, info, warn};
 use super::codes::Codes;
 use super::watchdog::{BlockClock, BlockLimits};
 use super::{indexing, log_stream, report};
+use crate::bans::HostBans;
 use crate::budget::{self, NO_ROOM};
 use crate::priority::{self, SHORT_JSON};
+use crate::recovery::AllProcessors;
 use crate::runs::{Runs, Size};
 use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, Vitals};
 use crate::store::{Persist, StoreError, StoredIndex};
@@ -113,6 +115,8 @@ pub struct LocalService {
     state: Arc<State>,
     /// The index of a stored chain.
     index: Option<Arc<StoredIndex>>,
+    bans: Arc<HostBans>,
+    chain_id: u64,
 }
 
 /// Conditions that keep the writer from working.
@@ -146,6 +150,10 @@ impl LocalService {
         let state = Arc::<State>::default();
         let index = indexing::attach(&mut *node, persist.as_ref(), &state.stopping);
         node.set_codes(Arc::<Codes>::default());
+        let bans = Arc::<HostBans>::default();
+        node.set_bans(bans.clone());
+        node.set_recovery(Arc::new(AllProcessors));
+        let chain_id = node.local().network().chain_id;
         let client = LocalClient::new(node);
         Self {
             dispatcher: client.dispatcher(),
@@ -160,6 +168,8 @@ impl LocalService {
             entropy: Arc::new(entropy),
             state,
             index,
+            bans,
+            chain_id,
         }
     }
 
@@ -170,13 +180,14 @@ impl LocalService {
     /// The change cannot be written to disk. The chain is unchanged then.
     pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> Result<T, StoreError> {
         let mut writer = lock(&self.writer);
-        let before = writer.client.node().local().head().hash();
+        let before = writer.client.node().local().events().next();
         let result = writer.change(&self.state, self.options.blocks(), |client| {
             client.node().begin(moment(&self.entropy));
             work(client.node())
         })?;
         publish(&self.snapshot, &writer.client);
-        if writer.client.node().local().head().hash() != before {
+        // The head may be the same after a switch of branches and back.
+        if writer.client.node().local().events().next() != before {
             changed(&self.changes);
         }
         Ok(result)
@@ -229,6 +240,7 @@ impl LocalService {
             changes: self.changes.clone(),
             state: self.state.clone(),
             options: self.options.clone(),
+            chain_id: self.chain_id,
         };
         let brief = match bytes.len() <= SHORT_JSON {
             true => catch_unwind(AssertUnwindSafe(|| job.run_if_brief())).map_err(|_| Unanswered::Failed)?,
@@ -321,6 +333,7 @@ struct Job {
     changes: Arc<watch::Sender<u64>>,
     state: Arc<State>,
     options: LocalOptions,
+    chain_id: u64,
 }
 
 impl Job {
@@ -348,6 +361,9 @@ impl Job {
             } else {
                 Reply::Whole(self.read_whole())
             });
+        }
+        if self.message.changes_chain() {
+            self.message.recover(self.chain_id, &AllProcessors);
         }
         let shared = self.writer.clone();
         let mut writer = lock(&shared);
@@ -477,6 +493,10 @@ impl Service for LocalService {
                 warn!("the subscriptions of a closed connection were not ended");
             }
         })
+    }
+
+    fn bans(&self) -> Option<Arc<HostBans>> {
+        Some(self.bans.clone())
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

@@ -1,6 +1,7 @@
 //! Accepts connections, and serves each until it ends.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ impl Connections {
         processors::join();
         loop {
             match listener.accept().await {
+                // A banned client learns nothing, and takes no place.
+                Ok((_, Some(address))) if self.is_banned(address) => {}
                 Ok((stream, address)) => {
                     let connection = match address {
                         Some(address) => ClientConnection::from(address),
@@ -56,6 +59,10 @@ impl Connections {
                 }
             }
         }
+    }
+
+    fn is_banned(&self, address: IpAddr) -> bool {
+        self.shared.bans.as_ref().is_some_and(|bans| bans.is_banned(address))
     }
 
     fn spawn(&self, stream: Stream, connection: Arc<ClientConnection>, ticket: Ticket) {

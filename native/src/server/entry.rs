@@ -55,9 +55,18 @@ impl Entry {
     }
 
     /// The conditions under which a client is served.
-    pub(crate) fn terms(&self, tenant: Option<&Tenant>) -> Terms {
-        Terms { profile: self.profile, key: tenant.map(Tenant::owner) }
+    pub(crate) fn terms(&self, tenant: Option<&Tenant>, headers: &HeaderMap, client: &Client) -> Terms {
+        let operator = tenant.map_or_else(|| is_direct(headers, client), Tenant::is_operator);
+        Terms { profile: self.profile, key: tenant.map(Tenant::owner), operator }
     }
+}
+
+/// Headers that proxies add. A proxy on this machine sends the requests of others.
+const OF_PROXIES: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+
+/// Whether a request comes from a program of this machine, and not through a proxy.
+fn is_direct(headers: &HeaderMap, client: &Client) -> bool {
+    client.is_local() && !OF_PROXIES.iter().any(|name| headers.contains_key(*name))
 }
 
 /// The segment of a path that is the key; `None` if it is missing.
@@ -89,6 +98,7 @@ fn origin(headers: &HeaderMap) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::Peer;
 
     #[test]
     fn the_key_is_the_only_segment_of_the_path_or_follows_websocket() {
@@ -110,6 +120,20 @@ mod tests {
         {
             assert!(matches!(key_segment(path), Err(Refusal::NotFound)), "{path}");
         }
+    }
+
+    #[test]
+    fn without_a_key_only_direct_requests_of_this_machine_are_the_operators() {
+        let at = |address: &str| Client { peer: Peer::new(address.parse().unwrap()), proxied: false };
+        let (mut headers, here) = (HeaderMap::new(), &at("127.0.0.1"));
+        assert!(is_direct(&headers, here) && is_direct(&headers, &at("::1")));
+        assert!(is_direct(&headers, &at("::ffff:127.0.0.1")));
+        assert!(
+            !is_direct(&headers, &at("192.0.2.1"))
+                && !is_direct(&headers, &Client { proxied: true, ..*here })
+        );
+        headers.insert("x-forwarded-for", header::HeaderValue::from_static("192.0.2.1"));
+        assert!(!is_direct(&headers, here), "a proxy on this machine");
     }
 
     #[test]

@@ -61,6 +61,9 @@ async fn admit(
     client: Client,
     request: Request,
 ) -> Response {
+    if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.peer.address)) {
+        return refusal::banned();
+    }
     let origin = request.headers().get(header::ORIGIN).is_some();
     let authority = request.uri().authority().map(|a| a.as_str().to_owned());
     let sender = match access.check(request.headers(), authority.as_deref()) {
@@ -107,7 +110,8 @@ async fn route(
             return refusal.response_to(request).await;
         }
     };
-    let caller = Caller::on(client.peer, foreign_page, shared.entry.terms(tenant.as_ref()));
+    let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
+    let caller = Caller::on(client.peer, foreign_page, terms);
     match *request.method() {
         Method::POST => post(shared, connection, &caller, tenant, request).await,
         _ => {

@@ -103,8 +103,13 @@ impl Server {
         let mut hosts = config.hosts;
         hosts.push(config.host.to_ascii_lowercase());
         let access = Access { origins: config.origins, hosts };
+        let bans = service.bans();
+        if let Some(bans) = &bans {
+            bans.trust(config.operations.proxies.networks.clone());
+        }
         let live = Live::new(Rules { access, proxies: config.operations.proxies });
         let shared = Shared {
+            bans: bans.clone(),
             service,
             live: live.clone(),
             entry: Arc::new(config.entry),
@@ -114,7 +119,7 @@ impl Server {
             compressions: Runs::without_pauses(),
             stop: stopped,
         };
-        let control = Control { live, certificates, host: config.host };
+        let control = Control { live, certificates, host: config.host, bans };
         Sample::begin();
         Ok(Self { listeners, second, metrics, tls, shared, control, stop })
     }

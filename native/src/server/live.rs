@@ -7,6 +7,7 @@ use tracing::{error, info};
 use super::access::{Access, Origins};
 use super::proxies::Proxies;
 use super::tls::Certificates;
+use crate::bans::HostBans;
 
 /// The settings that can change.
 #[derive(Debug)]
@@ -44,12 +45,17 @@ pub struct Control {
     pub(super) certificates: Option<Arc<Certificates>>,
     /// The configured host name, which requests may always be addressed to.
     pub(super) host: String,
+    /// The bans, which never cover a trusted proxy.
+    pub(super) bans: Option<Arc<HostBans>>,
 }
 
 impl Control {
     /// Replaces the pages, host names and proxies. Open WebSockets keep the rights that they began with.
     pub fn set_rules(&self, origins: Origins, mut hosts: Vec<String>, proxies: Proxies) {
         hosts.push(self.host.to_ascii_lowercase());
+        if let Some(bans) = &self.bans {
+            bans.trust(proxies.networks.clone());
+        }
         self.live.replace(Rules { access: Access { origins, hosts }, proxies });
     }
 

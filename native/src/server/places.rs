@@ -87,7 +87,7 @@ impl ClientConnection {
     }
 
     /// The client that uses the connection; for requests of proxies, the proxy.
-    fn client(&self) -> Peer {
+    pub(crate) fn client(&self) -> Peer {
         self.forwarded.get().copied().unwrap_or(self.peer)
     }
 

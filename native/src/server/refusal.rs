@@ -56,6 +56,12 @@ pub(crate) enum Refusal {
     /// The key has as many WebSockets as it may have.
     #[error("Limit exceeded: {0} WebSocket connections of this key")]
     Sockets(usize),
+    /// The operator has banned the client's address.
+    #[error("Forbidden: the client address is banned")]
+    Banned,
+    /// The rights of the key have changed since the connection was opened.
+    #[error("Forbidden: the rights of the key have changed, connect again")]
+    Changed,
     /// Nothing is at this path.
     #[error("no service at this path: send requests to /API_KEY")]
     NotFound,
@@ -75,7 +81,9 @@ impl Refusal {
     fn status(&self) -> StatusCode {
         match self {
             Self::Missing | Self::Invalid | Self::Expired => StatusCode::UNAUTHORIZED,
-            Self::Origin | Self::Address | Self::Method(_) => StatusCode::FORBIDDEN,
+            Self::Origin | Self::Address | Self::Method(_) | Self::Banned | Self::Changed => {
+                StatusCode::FORBIDDEN
+            }
             // An error of the call, as the reference node gives it.
             Self::StateOverride => StatusCode::OK,
             Self::Limit(_) | Self::Sockets(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -88,7 +96,12 @@ impl Refusal {
     pub(crate) fn rejection(&self) -> Rejection {
         match self {
             Self::Missing | Self::Invalid | Self::Expired => Rejection::Unauthorized,
-            Self::Origin | Self::Address | Self::Method(_) | Self::StateOverride => Rejection::Forbidden,
+            Self::Origin
+            | Self::Address
+            | Self::Method(_)
+            | Self::Banned
+            | Self::Changed
+            | Self::StateOverride => Rejection::Forbidden,
             Self::Limit(_) | Self::Sockets(_) => Rejection::Limit,
             Self::NotFound => Rejection::Path,
             Self::Failed => Rejection::NoRoom,
@@ -152,6 +165,13 @@ impl Refusal {
         };
         self.response(id_of(&body).as_deref())
     }
+}
+
+/// The response to a banned client, whose connection ends.
+pub(crate) fn banned() -> Response {
+    let mut response = Refusal::Banned.response(None);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// The id of a single call, as received.

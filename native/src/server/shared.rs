@@ -9,6 +9,7 @@ use super::key_sockets::KeySockets;
 use super::limits::Limits;
 use super::live::Live;
 use super::places::Places;
+use crate::bans::HostBans;
 use crate::runs::Runs;
 use crate::service::SharedService;
 
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) websockets: Arc<Places>,
     /// The WebSockets of each API key.
     pub(crate) key_sockets: KeySockets,
+    /// The banned addresses.
+    pub(crate) bans: Option<Arc<HostBans>>,
     /// Schedules the compression of long answers.
     pub(crate) compressions: Arc<Runs>,
     /// Becomes true when the server stops.

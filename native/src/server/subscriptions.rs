@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rootlight::rpc::{Answer, is_gone, notifications, poll_message};
+use rootlight::rpc::{Answer, MORE_NOTIFICATIONS, is_gone, notifications, poll_message};
 use tokio::sync::{Notify, mpsc};
 
 use super::limits::Limits;
@@ -14,6 +14,9 @@ use super::places::{ClientConnection, Unsent};
 use crate::budget;
 use crate::metrics::{Counted, metrics};
 use crate::service::{Caller, HeldAnswer, SharedService};
+
+/// Bytes of the notifications of one poll from which on there may be more.
+const MORE_BYTES: usize = 1024 * 1024;
 
 /// The open subscriptions of a connection.
 #[derive(Default)]
@@ -102,7 +105,7 @@ impl Subscriptions {
             let ids: Vec<String> = self.open().ids.iter().filter_map(begun).collect();
             for id in ids {
                 if !self.tell(&id, &queue).await {
-                    return "a subscription was lost";
+                    return "a subscription fell behind or was dropped";
                 }
             }
         }
@@ -111,23 +114,36 @@ impl Subscriptions {
     /// Sends the notifications of one subscription. Returns `false` if they cannot be sent or the service no longer
     /// has the subscription.
     async fn tell(&self, id: &str, queue: &mpsc::Sender<Unsent>) -> bool {
+        loop {
+            match self.tell_some(id, queue).await {
+                Some(true) => {}
+                told => return told.is_some(),
+            }
+        }
+    }
+
+    /// Polls a subscription once and sends its notifications. Returns whether there may be more, and `None` if they cannot
+    /// be sent or the service no longer has the subscription.
+    async fn tell_some(&self, id: &str, queue: &mpsc::Sender<Unsent>) -> Option<bool> {
+        let (mut told, mut bytes) = (0_usize, 0_usize);
         let held = self.service.answer_to(&self.caller, poll_message(id).into_bytes()).await;
-        let Some(answer) = &held.answer else { return true };
+        let Some(answer) = &held.answer else { return Some(false) };
         for text in notifications(id, answer) {
             // The client may have unsubscribed meanwhile.
             if !self.open().ids.contains_key(id) {
-                return true;
+                return Some(false);
             }
+            (told, bytes) = (told.saturating_add(1), bytes.saturating_add(text.len()));
             let Some(budget) = budget::hold_answer(text.len()).await else {
                 metrics().dropped.inc();
-                return false;
+                return None;
             };
             if queue.send(self.connection.sending(text.into_bytes(), budget)).await.is_err() {
-                return true;
+                return Some(false);
             }
             metrics().told.inc();
         }
-        !(is_gone(answer) && self.is_lost(id))
+        (!(is_gone(answer) && self.is_lost(id))).then_some(told >= MORE_NOTIFICATIONS || bytes >= MORE_BYTES)
     }
 
     /// Whether a subscription that the service does not have was dropped by the service. The answer to the client's own

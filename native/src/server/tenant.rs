@@ -53,6 +53,7 @@ pub(crate) struct Tenant {
     id: String,
     hash: B256,
     owner: u32,
+    operator: bool,
     origin: Option<String>,
     address: IpAddr,
     /// Messages refused in a row because of a limit.
@@ -66,12 +67,18 @@ impl Tenant {
     pub(super) fn new(access: &KeyAccess, record: &Record, origin: Option<String>, address: IpAddr) -> Self {
         let (id, hash, owner) = (record.id.clone(), record.hash, access.filters.owner(record));
         let (refused, abused) = (AtomicU32::new(0), Notify::new());
-        Self { access: access.clone(), id, hash, owner, origin, address, refused, abused }
+        let operator = record.rules.operator;
+        Self { access: access.clone(), id, hash, owner, operator, origin, address, refused, abused }
     }
 
     /// The number that owns the key's filters.
     pub(crate) fn owner(&self) -> u32 {
         self.owner
+    }
+
+    /// Whether the key was one of an operator when the client connected.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.operator
     }
 
     /// Checks the key as it is now.
@@ -88,6 +95,9 @@ impl Tenant {
         }
         if !rules.admits_page(self.origin.as_deref()) {
             return Err(Refusal::Origin);
+        }
+        if rules.operator != self.operator {
+            return Err(Refusal::Changed);
         }
         Ok(())
     }

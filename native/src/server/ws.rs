@@ -65,6 +65,7 @@ pub(crate) async fn run(
         () = connection.message_overdue(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
         () = connection.close_requested() => End::Close(TRY_AGAIN_LATER, "idle while other connections need the place"),
         text = ends(tenant.as_deref()) => End::Refuse(text),
+        () = banned(&shared, &connection) => End::Close(close_code::POLICY, "the client address is banned"),
     };
     let close = match end {
         End::Gone => None,
@@ -87,6 +88,14 @@ pub(crate) async fn run(
 async fn ends(tenant: Option<&Tenant>) -> String {
     match tenant {
         Some(tenant) => tenant.ends().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Completes when the client's address is banned.
+async fn banned(shared: &Shared, connection: &ClientConnection) {
+    match &shared.bans {
+        Some(bans) => bans.banned(connection.client().address).await,
         None => std::future::pending().await,
     }
 }

@@ -1,5 +1,6 @@
 //! JSON-RPC over HTTP: batches, limits of time and size, retries with increasing pauses.
 
+use std::net::IpAddr;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::budget::{self, Held};
 
 use super::batch::{Decoded, Exchange, ask_all, decode_apart};
 use super::error::Secrets;
+use super::reached::Reached;
 use super::{Upstream, UpstreamError, UpstreamResult, UrlError, tls};
 
 /// Id of the first request in a batch.
@@ -91,6 +93,7 @@ pub struct HttpUpstream {
     config: HttpConfig,
     /// Requests per batch that this upstream accepts, as far as is known; shrinks when it refuses a batch.
     batch: AtomicUsize,
+    reached: Reached,
 }
 
 /// A try that failed.
@@ -119,7 +122,8 @@ impl HttpUpstream {
             .map_err(|failure| failed(failure.without_url().to_string()))?;
         let (name, secrets) = (redact(url.as_str()), Secrets::of(url.as_str()));
         let batch = AtomicUsize::new(config.batch.max(1));
-        Ok(Self { url, name, secrets, client, config, batch })
+        let reached = Reached::of(url.as_str());
+        Ok(Self { url, name, secrets, client, config, batch, reached })
     }
 
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
@@ -147,6 +151,7 @@ impl HttpUpstream {
         let sent =
             self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
         let response = sent.await.map_err(|failure| self.transport(failure))?;
+        self.reached.note(response.remote_addr().map(|peer| peer.ip()));
         let status = response.status();
         let wanted = retry_after(response.headers());
         let text = self.read(response).await;
@@ -257,6 +262,10 @@ impl Upstream for HttpUpstream {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.reached.address()
     }
 }
 

@@ -4,11 +4,13 @@ mod batch;
 mod error;
 mod http;
 mod open;
+mod reached;
 pub mod replay;
 mod tls;
 mod ws;
 mod ws_link;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -52,6 +54,11 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.
     fn name(&self) -> &str;
+
+    /// Returns the IP address at which the upstream was reached last; `None` if it is not known.
+    fn address(&self) -> Option<IpAddr> {
+        None
+    }
 
     /// Returns a signal for new blocks, if the upstream announces them by itself. The signal only causes an
     /// earlier request.

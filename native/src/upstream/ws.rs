@@ -3,6 +3,7 @@
 //! One task owns the connection. Callers hand it batches and wait. Batches without a response when the
 //! connection breaks are sent again over the next connection, with the same number of tries as over HTTP.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -13,6 +14,7 @@ use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 use super::batch::{Decoded, Exchange, ask_all, decode_apart};
 use super::error::Secrets;
 use super::http::redact;
+use super::reached::Reached;
 use super::ws_link::{Link, OutgoingBatch};
 use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError};
 use crate::budget::Held;
@@ -30,6 +32,7 @@ pub struct WsUpstream {
     /// The next unused request id.
     next: AtomicU64,
     heads: Arc<Notify>,
+    reached: Arc<Reached>,
     orders: OnceCell<mpsc::Sender<OutgoingBatch>>,
 }
 
@@ -52,6 +55,7 @@ impl WsUpstream {
             config,
             next: AtomicU64::new(1),
             heads: Arc::default(),
+            reached: Arc::new(Reached::of(url)),
             orders: OnceCell::new(),
         })
     }
@@ -60,8 +64,8 @@ impl WsUpstream {
     async fn orders(&self) -> &mpsc::Sender<OutgoingBatch> {
         let start = || async {
             let (sender, receiver) = mpsc::channel(QUEUE);
-            let link =
-                Link::new(self.url.clone(), self.name.clone(), self.config.clone(), self.heads.clone());
+            let (heads, reached) = (self.heads.clone(), self.reached.clone());
+            let link = Link::new(self.url.clone(), self.name.clone(), self.config.clone(), heads, reached);
             tokio::spawn(link.run(receiver));
             sender
         };
@@ -124,5 +128,9 @@ impl Upstream for WsUpstream {
 
     fn heads(&self) -> Option<Arc<Notify>> {
         Some(self.heads.clone())
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.reached.address()
     }
 }

@@ -1,5 +1,6 @@
 //! The task that owns a WebSocket connection.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use backon::BackoffBuilder as _;
@@ -16,6 +17,7 @@ use tracing::debug;
 
 use super::error::Secrets;
 use super::http::COPIES;
+use super::reached::Reached;
 use super::{HttpConfig, UpstreamError, tls};
 use crate::budget::{self, Held};
 
@@ -52,6 +54,7 @@ pub(super) struct Link {
     name: String,
     config: HttpConfig,
     heads: Arc<Notify>,
+    reached: Arc<Reached>,
     waiting: Vec<Waiting>,
     /// Number of consecutive connections without any response.
     failures: u32,
@@ -65,9 +68,25 @@ enum End {
     Broken(UpstreamError),
 }
 
+/// The IP address at the other end of a connection.
+fn peer(socket: &Socket) -> Option<IpAddr> {
+    let stream = match socket.get_ref() {
+        MaybeTlsStream::Plain(stream) => stream,
+        MaybeTlsStream::Rustls(stream) => stream.get_ref().0,
+        _ => return None,
+    };
+    stream.peer_addr().ok().map(|peer| peer.ip())
+}
+
 impl Link {
-    pub(super) fn new(url: String, name: String, config: HttpConfig, heads: Arc<Notify>) -> Self {
-        Self { url, name, config, heads, waiting: Vec::new(), failures: 0 }
+    pub(super) fn new(
+        url: String,
+        name: String,
+        config: HttpConfig,
+        heads: Arc<Notify>,
+        reached: Arc<Reached>,
+    ) -> Self {
+        Self { url, name, config, heads, reached, waiting: Vec::new(), failures: 0 }
     }
 
     /// Runs until all users of the upstream are gone.
@@ -93,7 +112,10 @@ impl Link {
         let tls = Connector::Rustls(tls::config());
         let connecting = connect_async_tls_with_config(self.url.as_str(), Some(config), true, Some(tls));
         match timeout(self.config.timeout, connecting).await {
-            Ok(Ok((socket, _))) => Ok(socket),
+            Ok(Ok((socket, _))) => {
+                self.reached.note(peer(&socket));
+                Ok(socket)
+            }
             Ok(Err(error)) => Err(self.failure(error).without(&Secrets::of(&self.url))),
             Err(_) => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
         }

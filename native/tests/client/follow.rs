@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -218,4 +219,91 @@ async fn a_block_whose_execution_gives_another_root_ends_following() {
     let error = tokio::time::timeout(Duration::from_secs(60), following).await.unwrap();
     assert!(error.to_string().contains("stateRoot"), "{error}");
     assert_eq!(target.head(), 0);
+}
+
+/// An upstream that notes the highest block that it was asked for.
+struct Asked {
+    inner: Complete,
+    highest: Arc<AtomicU64>,
+}
+
+impl Upstream for Asked {
+    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        for call in calls.iter().filter(|call| call.method == "eth_getBlockByNumber") {
+            let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
+            let number = u64::from_str_radix(&params[0].as_str().unwrap()[2..], 16).unwrap();
+            self.highest.fetch_max(number, Ordering::Relaxed);
+        }
+        self.inner.request(calls)
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+}
+
+/// A chain that imports a window only when the upstream was asked for the next one.
+struct Patient {
+    chain: Mutex<LocalChain>,
+    head: AtomicU64,
+    highest: Arc<AtomicU64>,
+    /// How far the requests were ahead of each window that was imported; `None` if they were not in time.
+    ahead: Mutex<Vec<Option<u64>>>,
+}
+
+impl Target for Patient {
+    fn head(&self) -> u64 {
+        self.head.load(Ordering::Relaxed)
+    }
+
+    fn knows(&self, _: &B256) -> bool {
+        false
+    }
+
+    fn import(&self, blocks: Vec<Fetched>) -> Result<(), FollowError> {
+        let last = blocks.last().unwrap().block.header.number;
+        let highest = || Some(self.highest.load(Ordering::Relaxed)).filter(|highest| *highest > last);
+        if last < 676 {
+            let asked = (0..1_000).find_map(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                highest()
+            });
+            self.ahead.lock().unwrap().push(asked.map(|highest| highest - last));
+        }
+        let mut chain = self.chain.lock().unwrap();
+        for Fetched { block, uncles } in blocks {
+            chain.import(block, None)?;
+            uncles.into_iter().for_each(|uncle| drop(chain.import(uncle, None)));
+        }
+        self.head.store(chain.head().number, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The upstream answers while blocks are executed, and what waits is limited.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_windows_are_fetched_while_one_is_imported() {
+    let Some(recording) = recording() else { return };
+    let highest = Arc::new(AtomicU64::new(0));
+    let target = Arc::new(Patient {
+        chain: Mutex::new(genesis(None)),
+        head: AtomicU64::new(0),
+        highest: highest.clone(),
+        ahead: Mutex::default(),
+    });
+    let upstream = Arc::new(Asked { inner: Complete(recording), highest });
+    let (reached, done) = tokio::sync::oneshot::channel();
+    let mut reached = Some(reached);
+    let network = Arc::new(Network::regtest());
+    let following = follow(target.clone(), upstream, network, FollowOptions::default(), move |head| {
+        reached.take().map(|reached| reached.send(head));
+    });
+    let head = tokio::select! {
+        error = following => panic!("{error}"),
+        head = done => head.unwrap(),
+    };
+    assert_eq!(head, 676);
+    let ahead = target.ahead.lock().unwrap().clone();
+    assert_eq!(ahead.len(), 10, "{ahead:?}");
+    assert!(ahead.iter().all(|blocks| blocks.is_some_and(|blocks| blocks <= 4 * 64)), "{ahead:?}");
 }

@@ -2,9 +2,9 @@
 
 use crate::common;
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use common::run;
+use common::{Watch, run};
 use serde_json::{Value, json};
 
 fn text(bytes: &[u8]) -> String {
@@ -268,5 +268,42 @@ fn listening_on_other_addresses_than_loopback_prints_a_warning() {
         assert!(ready, "{said}");
         assert_eq!(said.contains("LISTENING ON"), loud, "{said}");
         assert_eq!(said.contains("--allow-host"), loud, "{said}");
+    }
+}
+
+/// A reader that has enough closes the pipe. That is no failure of the command.
+#[test]
+fn a_reader_that_stops_early_is_no_failure() {
+    for arguments in [
+        &["methods"][..],
+        &["methods", "--json"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["verify", "--help"],
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _watch = Watch::of(&child);
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+        assert!(output.stderr.is_empty(), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_cannot_be_written_is_a_failure() {
+    for arguments in [&["methods"][..], &["completions", "bash"], &["man"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).starts_with("error: output: "), "{}", text(&output.stderr));
     }
 }

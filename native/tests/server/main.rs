@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bans;
 mod fair;
 mod http;
 mod keys;

@@ -6,14 +6,17 @@ use crate::common;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use common::{Running, client, config, start_service};
 use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::DevNode;
+use rootlight::engine::{DevNode, Node};
 use rootlight::light::{SyncOptions, UpstreamRequest};
+use rootlight::local::MAX_EVENTS;
+use rootlight::types::{Block, BlockBody};
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::server::Limits;
@@ -310,4 +313,70 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("kept");
+}
+
+/// A block of a node's canonical chain, as another node imports it.
+fn block_of(node: &mut dyn Node, number: u64) -> Block {
+    let view = node.local();
+    let header = view.headers().by_number(number).unwrap().clone();
+    let stored = view.block(&header.hash()).unwrap();
+    let body = BlockBody { transactions: stored.body.transactions().to_vec() };
+    Block { header: header.header().clone(), body, uncles: Vec::new() }
+}
+
+/// Blocks of two branches and of the first one again join the chain while no subscription is polled.
+#[tokio::test]
+async fn a_switch_of_branches_and_back_between_two_polls_is_notified_in_full() {
+    let dev = Dev::new();
+    let server = start_service(config(), dev.0.clone()).await;
+    let mut socket = Socket::connect(&server).await;
+    let heads = socket.get("eth_subscribe", json!(["newHeads"])).await;
+    let told = dev.0.with_node(|node| {
+        let (mut own, mut other) = (node.copy(), node.copy());
+        let now = node.now();
+        let mine = |node: &mut Box<dyn Node>, count: u64, at: u64| -> Vec<Block> {
+            let first = node.local().head().number + 1;
+            (0..count).for_each(|_| _ = node.dev().unwrap().mine(at).unwrap());
+            (first..first + count).map(|number| block_of(&mut **node, number)).collect()
+        };
+        let (a1, b, a) = (mine(&mut own, 1, now), mine(&mut other, 2, now + 5), mine(&mut own, 2, now));
+        let mut told = Vec::new();
+        for block in a1.iter().chain(&b).chain(&a) {
+            node.import(block.clone(), None).unwrap();
+        }
+        let shown = |block: &Block| json!(block.header.hash().to_string());
+        // The first branch is the canonical one at the beginning and again at the end.
+        told.extend(a1.iter().chain(&b).chain(&a1).chain(&a).map(shown));
+        told
+    });
+    let told = told.unwrap();
+    let seen: Vec<Value> =
+        socket.told(&heads, told.len()).await.iter().map(|head| head["hash"].clone()).collect();
+    assert_eq!(seen, told);
+}
+
+/// A subscriber that misses events must not believe that it has seen all: its socket is closed.
+#[tokio::test]
+async fn a_subscriber_that_missed_events_is_closed() {
+    let dev = Dev::new();
+    let server = start_service(config(), dev.0.clone()).await;
+    let mut socket = Socket::connect(&server).await;
+    socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
+    let many = |node: &mut dyn Node| {
+        let hashes = (0..=MAX_EVENTS).map(|number| B256::left_padding_from(&number.to_be_bytes()));
+        node.dev().unwrap().local_mut().note_pending(hashes.collect());
+    };
+    dev.0.with_node(many).unwrap();
+    loop {
+        let message = tokio::time::timeout(Duration::from_secs(20), socket.stream.next()).await;
+        match message.expect("an end in time").expect("a close frame").unwrap() {
+            Message::Close(Some(frame)) => {
+                assert_eq!(u16::from(frame.code), 1013);
+                assert!(frame.reason.as_str().contains("fell behind"), "{frame}");
+                return;
+            }
+            Message::Text(text) => panic!("{text}"),
+            _ => {}
+        }
+    }
 }

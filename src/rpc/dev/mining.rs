@@ -27,6 +27,9 @@ const HEADER: Param = required("blockHeader", "DATA");
 const HASH: Param = required("blockHash", "HASH");
 const COINBASE: Param = required("coinbase", "DATA");
 
+/// The method that refuses to give work where nothing is mined, instead of not existing.
+pub(in crate::rpc) const GET_WORK: &str = "eth_getWork";
+
 pub(super) const METHODS: &[Method] = &[
     read(
         "eth_coinbase",
@@ -53,12 +56,12 @@ pub(super) const METHODS: &[Method] = &[
         },
     ),
     write(
-        ("eth_getWork", &[]),
+        (GET_WORK, &[]),
         &[],
         "array of three HASHes",
         "The hash that the Bitcoin coinbase must contain, 32 zero bytes, and the target.",
         |node, _| {
-            let (chain, now) = chain_at(node)?;
+            let (chain, now) = chain_at(node).map_err(|_| RpcError::NoWork)?;
             let work = chain.work(now).map_err(RpcError::from)?;
             let target = B256::from(work.target);
             done(&[work.mining_hash, B256::ZERO, target].map(|hash| shown(&hash)), Level::Local)

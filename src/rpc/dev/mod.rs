@@ -10,6 +10,8 @@ mod send;
 
 #[cfg(feature = "hosted")]
 pub(super) use accounts::ACCOUNTS;
+#[cfg(feature = "hosted")]
+pub(super) use mining::GET_WORK;
 pub(super) use send::send_raw;
 
 use alloc::{string::String, vec::Vec};

@@ -17,7 +17,7 @@ use crate::{
         method::{Done, Failure, Method, done, required},
         params::{Params, parse_address, parse_data},
         revert::reason,
-        signed::decode,
+        signed::sent,
     },
     types::{RawUint, Transaction},
 };
@@ -76,9 +76,9 @@ pub(super) fn submit(
 }
 
 pub(in crate::rpc) fn send_raw(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
-    let raw = params.data(0)?;
     let (chain, now) = chain_at(node)?;
-    let (transaction, sender) = decode(&raw, chain.view().network().chain_id)?;
+    let chain_id = chain.view().network().chain_id;
+    let (transaction, sender) = sent(params, chain_id)?;
     submit(chain, transaction, sender, now)
 }
 

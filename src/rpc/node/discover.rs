@@ -8,7 +8,7 @@ use super::read;
 use crate::{
     engine::{Level, View},
     rpc::{
-        method::{Done, Failure, Method, Pages, done},
+        method::{Done, Failure, Method, done},
         params::Params,
         table,
     },
@@ -71,7 +71,7 @@ fn method(name: &str, row: &Method) -> Value {
         "x-level": row.level.name(),
         "x-cost": row.cost,
         "x-modes": modes(row),
-        "x-pages": if row.pages == Pages::Any { "any" } else { "own" },
+        "x-pages": row.pages.name(),
     })
 }
 

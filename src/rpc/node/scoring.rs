@@ -4,84 +4,90 @@ use alloc::{string::String, vec::Vec};
 
 use serde::Serialize;
 
-use super::read;
 use crate::{
-    engine::{AddressRange, BanList, Level, LightStatus, MAX_BANS, Node, View},
+    engine::{Level, LightStatus, View},
     rpc::{
         error::{ParamError, RpcError},
-        method::{BRIEF_COST, Handler, Method, Pages, Write, done, required, told},
+        method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, done, required, told},
         params::Params,
     },
+    types::bans::{AddressRange, Bans},
 };
 
-/// The row of a method that uses the list of banned addresses. Web pages of other origins may not call it.
-const fn guarded(
+/// The row of a method for the operator of the host.
+const fn operated(
     name: &'static str,
-    params: &'static [crate::rpc::method::Param],
+    params: &'static [Param],
     (result, doc): (&'static str, &'static str),
-    handler: Write,
+    handler: Read,
 ) -> Method {
-    let (result, doc, handler) = (told(result), told(doc), Handler::Write(handler));
-    let (level, pages) = (Level::Local, Pages::Own);
+    let (result, doc, handler) = (told(result), told(doc), Handler::Read(handler));
+    let (level, pages) = (Level::Local, Pages::Operator);
     Method { name, aliases: &[], params, result, level, cost: BRIEF_COST, pages, doc, handler }
 }
 
+const ADDRESS: &[Param] = &[required("address", "IP address or range")];
+
 pub(super) const METHODS: &[Method] = &[
-    guarded(
+    operated(
         "sco_banAddress",
-        &[required("address", "IP address or range")],
-        ("null", "Bans an IP address or range (192.0.2.0/24) for a day."),
-        |node, params| {
-            let (range, now) = (range(params)?, node.now());
-            if !bans(node)?.ban(range, now) {
-                return Err(RpcError::TooManyBans(MAX_BANS).into());
-            }
-            done(&(), Level::Local)
-        },
-    ),
-    guarded(
-        "sco_unbanAddress",
-        &[required("address", "IP address or range")],
-        ("null", "Ends the ban of an IP address or range."),
-        |node, params| {
+        ADDRESS,
+        (
+            "null",
+            "Bans an IP address or range (192.0.2.0/24) for a day: its clients are refused, and upstreams there are not asked.",
+        ),
+        |view, params| {
             let range = range(params)?;
-            bans(node)?.unban(&range);
+            bans(view)?.ban(range, &healthy(view)).map_err(RpcError::NotBanned)?;
             done(&(), Level::Local)
         },
     ),
-    guarded(
+    operated(
+        "sco_unbanAddress",
+        ADDRESS,
+        ("null", "Ends the ban of an IP address or range."),
+        |view, params| {
+            let range = range(params)?;
+            bans(view)?.unban(&range);
+            done(&(), Level::Local)
+        },
+    ),
+    operated(
         "sco_bannedAddresses",
         &[],
         ("array of strings", "The banned IP addresses, then the ranges."),
-        |node: &mut dyn Node, _| {
-            let now = node.now();
-            done(&bans(node)?.list(now), Level::Local)
-        },
+        |view, _| done(&bans(view)?.list(), Level::Local),
     ),
-    read(
+    operated(
         "sco_peerList",
         &[],
         ("array of peer scores", "The reputation of each upstream, credentials removed."),
-        (Level::Local, 5),
         |view, _| done(&scores(view), Level::Local),
     ),
-    read(
-        "sco_reputationSummary",
-        &[],
-        ("reputation summary", "The sums of sco_peerList."),
-        (Level::Local, 5),
-        |view, _| done(&Summary::of(&scores(view)), Level::Local),
-    ),
+    operated("sco_reputationSummary", &[], ("reputation summary", "The sums of sco_peerList."), summary),
 ];
 
-/// The list of banned addresses of a node.
-fn bans(node: &mut dyn Node) -> Result<&mut BanList, RpcError> {
-    node.bans().ok_or(RpcError::NeedsDevChain)
+fn summary(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    done(&Summary::of(&scores(view)), Level::Local)
+}
+
+/// The bans of the host.
+fn bans(view: &dyn View) -> Result<&dyn Bans, RpcError> {
+    view.bans().ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
 }
 
 fn range(params: Params<'_>) -> Result<AddressRange, ParamError> {
     let text = params.text(0);
     AddressRange::parse(&text).map_err(|_| ParamError::BannedAddress(text.chars().take(66).collect()))
+}
+
+/// The numbers of the upstreams that answer well.
+fn healthy(view: &dyn View) -> Vec<usize> {
+    let states = view.light().map_or(&[][..], LightStatus::upstreams);
+    let is_well = |place: &usize| {
+        states.get(*place).is_none_or(|state| state.resting.is_none() && state.record.lies == 0)
+    };
+    (0..view.upstreams().len()).filter(is_well).collect()
 }
 
 /// The score of a peer. Rootlight has no handshakes and exchanges no blocks or transactions with peers, so that most

@@ -5,7 +5,7 @@ use core::{fmt, net::IpAddr};
 
 /// Seconds until a ban ends: a day, so that an address that changes hands is not refused for ever.
 pub const BAN_SECONDS: u64 = 24 * 60 * 60;
-/// Most bans that are kept. Each connection is compared with all of them.
+/// Most bans that are kept. Each connection and each request is compared with all of them.
 pub const MAX_BANS: usize = 1_024;
 /// Longest text that names a range: the longest IPv6 address, a slash and three digits.
 const MAX_TEXT: usize = 50;
@@ -50,19 +50,26 @@ impl AddressRange {
         Ok(range)
     }
 
-    /// Whether an address is in the range. An IPv4 address that is written as IPv6 counts as IPv4.
+    /// The address, or the one that the range is written with.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Whether an address is in the range. An IPv4 address that is written as IPv6 counts as IPv4. Of IPv6 addresses
+    /// the first 64 bits are compared at most, because one client controls all addresses of such a network.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (own, other) = (self.address.to_canonical(), address.to_canonical());
         let (own, other, width) = match (own, other) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 (u128::from(own.to_bits()), u128::from(other.to_bits()), 32)
             }
-            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128_u32),
             _ => return false,
         };
         // A range of IPv4 addresses that is written as IPv6 has 96 leading bits.
         let written = if self.address.is_ipv4() { 32_u32 } else { 128 };
         let free = self.bits.map_or(0, |bits| written.saturating_sub(u32::from(bits)));
+        let free = if width == 128 { free.max(64) } else { free };
         let mask = u128::MAX.checked_shl(free.min(width)).unwrap_or(0);
         (own ^ other) & mask & u128::MAX.checked_shr(128_u32.saturating_sub(width)).unwrap_or(0) == 0
     }
@@ -77,7 +84,38 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// The banned addresses of a node. A server asks it about each connection.
+/// Why an address cannot be banned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BanRefusal {
+    /// There are [`MAX_BANS`] others.
+    #[error("Limit exceeded: {MAX_BANS} addresses are banned; end a ban first")]
+    TooMany,
+    /// All clients behind a proxy that the operator trusts would be refused.
+    #[error("the range includes a trusted proxy, which cannot be banned")]
+    Proxy,
+    /// No upstream that answers well would be left.
+    #[error("the range includes the last healthy upstream, which cannot be banned")]
+    LastUpstream,
+}
+
+/// The bans of a host, for the methods that change them. The host has the clock, and refuses banned clients and leaves
+/// banned upstreams alone.
+pub trait Bans: fmt::Debug + Send + Sync {
+    /// Bans a range for [`BAN_SECONDS`]. A ban that exists is prolonged. `healthy` are the numbers of the upstreams that
+    /// answer well.
+    ///
+    /// # Errors
+    /// The range cannot be banned. Nothing is changed then.
+    fn ban(&self, range: AddressRange, healthy: &[usize]) -> Result<(), BanRefusal>;
+
+    /// Ends the ban of exactly this range.
+    fn unban(&self, range: &AddressRange);
+
+    /// The bans: single addresses first, then ranges.
+    fn list(&self) -> Vec<String>;
+}
+
+/// The banned addresses of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BanList {
     /// Ranges with the time in seconds since 1970 at which the ban ends.
@@ -137,6 +175,8 @@ mod tests {
             ("192.0.2.7", "::ffff:192.0.2.7", "::192.0.2.7"),
             ("::ffff:192.0.2.0/120", "192.0.2.99", "192.0.3.99"),
             ("2001:db8::/33", "2001:db8:7fff::1", "2001:db8:8000::1"),
+            ("2001:db8::1", "2001:db8::9:9:9:9", "2001:db8:0:1::1"),
+            ("2001:db8::/100", "2001:db8::9:9:9:9", "2001:db8:0:1::1"),
         ] {
             assert!(range(text).contains(ip(inside)), "{text} {inside}");
             assert!(!range(text).contains(ip(outside)), "{text} {outside}");
@@ -156,6 +196,7 @@ mod tests {
             "1.2.3.4/0",
             "1.2.3.4/33",
             "::1",
+            "::9",
             "::/1",
             "::ffff:127.0.0.1",
             "2001:db8::/129",

@@ -1,0 +1,267 @@
+//! The banned addresses of this process: the server refuses clients there, and upstreams there are not asked.
+
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use futures::future::BoxFuture;
+use ipnet::IpNet;
+use rootlight::light::UpstreamRequest;
+use rootlight::types::bans::{AddressRange, BanList, BanRefusal, Bans};
+use tokio::sync::{Notify, watch};
+
+use crate::budget::Held;
+use crate::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
+
+/// The banned addresses, which are lost when the process ends.
+pub struct HostBans {
+    list: RwLock<BanList>,
+    proxies: RwLock<Vec<IpNet>>,
+    upstreams: RwLock<Vec<SharedUpstream>>,
+    /// Counts the bans, so that open connections learn of them.
+    made: watch::Sender<u64>,
+}
+
+impl Default for HostBans {
+    fn default() -> Self {
+        let (list, proxies, upstreams) = Default::default();
+        Self { list, proxies, upstreams, made: watch::Sender::new(0) }
+    }
+}
+
+impl std::fmt::Debug for HostBans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostBans").finish_non_exhaustive()
+    }
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl HostBans {
+    /// Sets the proxies whose word about their clients' addresses the operator trusts. They are never banned.
+    pub fn trust(&self, proxies: Vec<IpNet>) {
+        *self.proxies.write().unwrap_or_else(PoisonError::into_inner) = proxies;
+    }
+
+    /// Sets the upstreams. Bans never leave all of them alone.
+    pub fn keep(&self, upstreams: Vec<SharedUpstream>) {
+        *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = upstreams;
+    }
+
+    /// Sets the upstreams, and returns them so that they are not asked while they are banned.
+    #[must_use]
+    pub fn guard(self: &Arc<Self>, upstreams: Vec<SharedUpstream>) -> Vec<SharedUpstream> {
+        self.keep(upstreams.clone());
+        let guarded =
+            |(place, inner)| Arc::new(Guarded { inner, place, bans: self.clone() }) as SharedUpstream;
+        upstreams.into_iter().enumerate().map(guarded).collect()
+    }
+
+    /// Whether clients of this address are refused. This machine and trusted proxies never are.
+    #[must_use]
+    pub fn is_banned(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        read(&self.list).is_banned(address, now()) && !address.is_loopback() && !self.is_proxy(address)
+    }
+
+    /// Completes when an address is banned.
+    pub async fn banned(&self, address: IpAddr) {
+        let mut made = self.made.subscribe();
+        while !self.is_banned(address) {
+            if made.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        read(&self.proxies).iter().any(|proxy| proxy.contains(&address))
+    }
+
+    /// Whether an upstream is not asked now: its address is banned, and that of another is not.
+    fn rests(&self, place: usize) -> bool {
+        let (list, now) = (read(&self.list), now());
+        let banned = |upstream: &SharedUpstream| {
+            upstream.address().is_some_and(|address| list.is_banned(address, now))
+        };
+        let upstreams = read(&self.upstreams);
+        upstreams.get(place).is_some_and(banned) && !upstreams.iter().all(banned)
+    }
+
+    /// Whether a ban of the range leaves none of the healthy upstreams. If none is healthy, all count.
+    fn takes_last(&self, range: &AddressRange, healthy: &[usize]) -> bool {
+        let (list, now) = (read(&self.list), now());
+        let upstreams = read(&self.upstreams);
+        let hit =
+            |upstream: &SharedUpstream| upstream.address().is_some_and(|address| range.contains(address));
+        let out = |upstream: &SharedUpstream| {
+            let gone = |address| range.contains(address) || list.is_banned(address, now);
+            upstream.address().is_some_and(gone)
+        };
+        let mut well = healthy.iter().filter_map(|place| upstreams.get(*place)).peekable();
+        upstreams.iter().any(hit)
+            && if well.peek().is_some() { well.all(out) } else { upstreams.iter().all(out) }
+    }
+}
+
+impl Bans for HostBans {
+    fn ban(&self, range: AddressRange, healthy: &[usize]) -> Result<(), BanRefusal> {
+        let covers = |proxy: &IpNet| range.contains(proxy.addr()) || proxy.contains(&range.address());
+        if read(&self.proxies).iter().any(covers) {
+            return Err(BanRefusal::Proxy);
+        }
+        if self.takes_last(&range, healthy) {
+            return Err(BanRefusal::LastUpstream);
+        }
+        let banned = self.list.write().unwrap_or_else(PoisonError::into_inner).ban(range, now());
+        if !banned {
+            return Err(BanRefusal::TooMany);
+        }
+        self.made.send_modify(|made| *made = made.wrapping_add(1));
+        Ok(())
+    }
+
+    fn unban(&self, range: &AddressRange) {
+        self.list.write().unwrap_or_else(PoisonError::into_inner).unban(range);
+    }
+
+    fn list(&self) -> Vec<String> {
+        read(&self.list).list(now())
+    }
+}
+
+/// An upstream that is not asked while its address is banned. The light client takes the failures as those of an
+/// upstream that cannot be reached.
+struct Guarded {
+    inner: SharedUpstream,
+    place: usize,
+    bans: Arc<HostBans>,
+}
+
+fn refused(requests: &[UpstreamRequest]) -> Vec<UpstreamResult> {
+    let refusal = || UpstreamError::Transport("its address is banned".into());
+    requests.iter().map(|_| Err(refusal())).collect()
+}
+
+impl Upstream for Guarded {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        if self.bans.rests(self.place) {
+            return Box::pin(std::future::ready(refused(&requests)));
+        }
+        self.inner.request(requests)
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        if self.bans.rests(self.place) {
+            return Box::pin(std::future::ready((refused(&requests), Held::default())));
+        }
+        self.inner.request_held(requests)
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        self.inner.heads()
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.inner.address()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An upstream at an address.
+    struct At(IpAddr);
+
+    impl Upstream for At {
+        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+            let answer = || serde_json::value::to_raw_value("here").unwrap();
+            Box::pin(std::future::ready(requests.iter().map(|_| Ok(answer())).collect()))
+        }
+
+        fn name(&self) -> &str {
+            "here"
+        }
+
+        fn address(&self) -> Option<IpAddr> {
+            Some(self.0)
+        }
+    }
+
+    fn range(text: &str) -> AddressRange {
+        AddressRange::parse(text).unwrap()
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn trusted_proxies_and_this_machine_are_never_banned() {
+        let bans = HostBans::default();
+        bans.ban(range("198.51.100.0/24"), &[]).unwrap();
+        assert!(bans.is_banned(ip("198.51.100.9")) && bans.is_banned(ip("::ffff:198.51.100.9")));
+        bans.trust(vec!["198.51.100.8/31".parse().unwrap(), "2001:db8:1::/48".parse().unwrap()]);
+        assert!(!bans.is_banned(ip("198.51.100.9")), "a proxy that became trusted later");
+        for proxy in ["198.51.100.8", "198.51.0.0/16", "2001:db8:1::7", "2001:db8::/32"] {
+            assert_eq!(bans.ban(range(proxy), &[]), Err(BanRefusal::Proxy), "{proxy}");
+        }
+        assert!(!bans.is_banned(ip("127.0.0.1")) && !bans.is_banned(ip("::1")));
+        bans.unban(&range("198.51.100.0/24"));
+        assert!(bans.list().is_empty() && !bans.is_banned(ip("198.51.100.1")));
+    }
+
+    #[tokio::test]
+    async fn banned_upstreams_are_not_asked_but_the_last_healthy_one_always_is() {
+        let bans = Arc::new(HostBans::default());
+        let upstreams =
+            ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|text| Arc::new(At(ip(text))) as SharedUpstream);
+        let guarded = bans.guard(upstreams.to_vec());
+        let asked = || async {
+            let mut asked = Vec::new();
+            for upstream in &guarded {
+                let answers = upstream.request(vec![UpstreamRequest::new("eth_chainId", "[]".into())]).await;
+                asked.push(answers[0].is_ok());
+            }
+            asked
+        };
+        assert_eq!(asked().await, [true, true, true]);
+        // The second one is not healthy.
+        bans.ban(range("192.0.2.1"), &[0, 2]).unwrap();
+        assert_eq!(asked().await, [false, true, true]);
+        assert_eq!(bans.ban(range("192.0.2.3"), &[0, 2]), Err(BanRefusal::LastUpstream));
+        assert_eq!(bans.ban(range("192.0.2.0/24"), &[]), Err(BanRefusal::LastUpstream));
+        bans.ban(range("203.0.113.1"), &[0, 2]).unwrap();
+        bans.ban(range("192.0.2.3"), &[0, 1, 2]).unwrap();
+        assert_eq!(asked().await, [false, true, false]);
+        bans.unban(&range("192.0.2.1"));
+        assert_eq!(asked().await, [true, true, false]);
+    }
+
+    #[tokio::test]
+    async fn an_open_connection_learns_of_its_ban() {
+        let bans = Arc::new(HostBans::default());
+        let waiting = tokio::spawn({
+            let bans = bans.clone();
+            async move { bans.banned(ip("192.0.2.7")).await }
+        });
+        tokio::task::yield_now().await;
+        bans.ban(range("192.0.2.8"), &[]).unwrap();
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        bans.ban(range("192.0.2.0/24"), &[]).unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(5), waiting).await.unwrap().unwrap();
+    }
+}

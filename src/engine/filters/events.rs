@@ -1,0 +1,66 @@
+//! What a filter of an executed chain reports: the chain's own events since the last poll. What comes and goes between
+//! two polls is reported too.
+
+use alloc::vec::Vec;
+
+use super::{Changes, Watch, marked};
+use crate::{
+    engine::logs::{FoundLog, MAX_LOG_BYTES, MAX_LOGS, body_logs, json_bytes},
+    local::{ChainEvent, EventBlock, Events},
+    types::BlockRef,
+};
+
+/// Most headers of one poll: a header takes a few kilobytes of JSON, and an answer is limited to 10 MiB.
+const MAX_HEADS: usize = 1_000;
+/// Most hashes of one poll.
+const MAX_HASHES: usize = 100_000;
+
+/// The events from `*next` on that a filter watches, as far as one answer can hold them; `next` becomes the number of
+/// the first event that is left. `None` if events that were not reported yet are not kept any more.
+pub(super) fn news(watch: &Watch, next: &mut u64, events: &Events) -> Option<Changes> {
+    let mut changes = match watch {
+        Watch::Heads => Changes::Heads(Vec::new()),
+        Watch::Logs { .. } => Changes::Logs(Vec::new()),
+        _ => Changes::Hashes(Vec::new()),
+    };
+    let mut bytes = 0_usize;
+    for (number, event) in events.since(*next)? {
+        *next = number;
+        match (&mut changes, event) {
+            (Changes::Heads(heads), _) if heads.len() >= MAX_HEADS => return Some(changes),
+            (Changes::Hashes(hashes), _) if hashes.len() >= MAX_HASHES => return Some(changes),
+            (Changes::Heads(heads), ChainEvent::Connected(block)) => heads.push((&block.header).into()),
+            (Changes::Hashes(hashes), ChainEvent::Connected(block)) if matches!(watch, Watch::Blocks) => {
+                hashes.push(block.header.hash());
+            }
+            (Changes::Hashes(hashes), ChainEvent::Pending(hash)) if matches!(watch, Watch::Pending) => {
+                hashes.push(*hash);
+            }
+            (Changes::Logs(logs), ChainEvent::Connected(block) | ChainEvent::Removed(block)) => {
+                let found = logs_of(watch, block);
+                bytes = found.iter().map(|found| json_bytes(&found.log)).fold(bytes, usize::saturating_add);
+                // The logs of one block are reported together. At least one block is.
+                let full = bytes > MAX_LOG_BYTES / 2 || logs.len().saturating_add(found.len()) > MAX_LOGS;
+                if full && !logs.is_empty() {
+                    return Some(changes);
+                }
+                logs.extend(marked(found, matches!(event, ChainEvent::Removed(_))));
+            }
+            _ => {}
+        }
+    }
+    *next = events.next();
+    Some(changes)
+}
+
+/// The logs of a block that a filter selects.
+fn logs_of(watch: &Watch, block: &EventBlock) -> Vec<FoundLog> {
+    let Watch::Logs { filter, from, to } = watch else { return Vec::new() };
+    let number = block.header.number;
+    let selected = number >= *from && to.is_none_or(|to| number <= to);
+    if !selected || !filter.may_match(&(&block.header).into()) {
+        return Vec::new();
+    }
+    let of = BlockRef { number, hash: block.header.hash() };
+    body_logs(of, &block.block.body, &block.block.receipts, filter)
+}

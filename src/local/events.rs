@@ -1,0 +1,161 @@
+//! What happened to the canonical chain and to the pool, in order. Filters and subscriptions are told of it.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use alloy_primitives::B256;
+
+use super::stored_block::StoredBlock;
+use crate::consensus::VerifiedHeader;
+
+/// Most events that are kept: those of half a minute of a chain that mines two thousand transactions a second, each in
+/// a block of its own. Each takes some 200 bytes besides the block, which the chain has anyway.
+pub const MAX_EVENTS: u64 = 1 << 16;
+
+/// Most bytes of removed blocks in kept events: the chain may have dropped them.
+const MAX_REMOVED_BYTES: usize = 64 << 20;
+
+/// Most events of a piece. A piece that readers share is copied when an event is added to it, and a clone of all events
+/// copies a pointer to each piece: both numbers are small with this one.
+const PIECE_EVENTS: usize = 256;
+
+/// The bytes of removed blocks from which on a piece takes no more events.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// A block that joined or left the canonical chain.
+#[derive(Debug, Clone)]
+pub struct EventBlock {
+    /// Its header.
+    pub header: VerifiedHeader,
+    /// Its transactions and receipts.
+    pub block: Arc<StoredBlock>,
+}
+
+/// An event.
+#[derive(Debug, Clone)]
+pub enum ChainEvent {
+    /// A block joined the canonical chain.
+    Connected(EventBlock),
+    /// A block left the canonical chain.
+    Removed(EventBlock),
+    /// A transaction entered the pool and can be mined.
+    Pending(B256),
+}
+
+/// Consecutive events.
+#[derive(Debug, Clone, Default)]
+struct Piece {
+    /// Number of the first one.
+    first: u64,
+    events: Vec<ChainEvent>,
+    /// Bytes of their removed blocks.
+    removed: usize,
+}
+
+/// The last events, numbered in the order in which they happened. Cloning is cheap.
+#[derive(Debug, Clone, Default)]
+pub struct Events {
+    /// Oldest first. The oldest events are dropped a piece at a time.
+    pieces: Vec<Arc<Piece>>,
+    /// Number of the next event.
+    next: u64,
+    /// Bytes of removed blocks in the kept events.
+    removed: usize,
+}
+
+impl ChainEvent {
+    /// The bytes that it counts towards [`MAX_REMOVED_BYTES`].
+    fn weight(&self) -> usize {
+        match self {
+            Self::Removed(event) => event.block.size(),
+            Self::Connected(_) | Self::Pending(_) => 0,
+        }
+    }
+}
+
+impl Piece {
+    /// The events with their numbers.
+    fn numbered(&self) -> impl Iterator<Item = (u64, &ChainEvent)> {
+        (self.first..).zip(&self.events)
+    }
+
+    fn is_full(&self) -> bool {
+        self.events.len() >= PIECE_EVENTS || self.removed >= PIECE_BYTES
+    }
+}
+
+impl Events {
+    /// Number of the next event. Numbers never repeat, whatever the chain does.
+    #[must_use]
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Number of the oldest event that is kept; that of the next one if none is.
+    fn first(&self) -> u64 {
+        self.pieces.first().map_or(self.next, |oldest| oldest.first)
+    }
+
+    /// The events from a number on, with their numbers; `None` if some of them are not kept any more.
+    pub fn since(&self, number: u64) -> Option<impl Iterator<Item = (u64, &ChainEvent)>> {
+        if number < self.first() || number > self.next {
+            return None;
+        }
+        let older = self.pieces.partition_point(|piece| piece.first <= number).saturating_sub(1);
+        let pieces = self.pieces.iter().skip(older);
+        Some(pieces.flat_map(|piece| piece.numbered()).skip_while(move |(at, _)| *at < number))
+    }
+
+    /// Adds an event, and drops the oldest ones that do not fit.
+    pub(super) fn push(&mut self, event: ChainEvent) {
+        if self.pieces.last().is_none_or(|last| last.is_full()) {
+            self.pieces.push(Arc::new(Piece { first: self.next, ..Piece::default() }));
+        }
+        let weight = event.weight();
+        if let Some(last) = self.pieces.last_mut() {
+            let last = Arc::make_mut(last);
+            last.removed = last.removed.saturating_add(weight);
+            last.events.push(event);
+        }
+        self.removed = self.removed.saturating_add(weight);
+        self.next = self.next.saturating_add(1);
+        while self.next.saturating_sub(self.first()) > MAX_EVENTS || self.removed > MAX_REMOVED_BYTES {
+            let Some(oldest) = self.pieces.first() else { return };
+            self.removed = self.removed.saturating_sub(oldest.removed);
+            self.pieces.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(number: u64) -> B256 {
+        B256::left_padding_from(&number.to_be_bytes())
+    }
+
+    #[test]
+    fn the_last_events_are_kept_in_order_and_a_gap_is_known() {
+        let mut events = Events::default();
+        assert_eq!(events.since(0).unwrap().count(), 0);
+        assert!(events.since(1).is_none(), "a number that no event has had");
+        for number in 0..MAX_EVENTS {
+            events.push(ChainEvent::Pending(hash(number)));
+        }
+        assert!(events.since(0).is_some() && events.since(MAX_EVENTS).is_some());
+        assert!(events.since(MAX_EVENTS + 1).is_none());
+        let before = events.clone();
+        events.push(ChainEvent::Pending(hash(MAX_EVENTS)));
+        let oldest = PIECE_EVENTS as u64;
+        assert!(events.since(oldest - 1).is_none(), "the oldest piece is dropped");
+        for start in [oldest, oldest + 1, 1_000, 2 * oldest - 1, MAX_EVENTS, MAX_EVENTS + 1] {
+            let since: Vec<_> = events.since(start).unwrap().collect();
+            assert_eq!(since.len() as u64, MAX_EVENTS + 1 - start);
+            for ((number, event), expected) in since.into_iter().zip(start..) {
+                assert!(matches!(event, ChainEvent::Pending(found) if *found == hash(expected)));
+                assert_eq!(number, expected);
+            }
+        }
+        assert_eq!((before.next(), before.since(0).unwrap().count() as u64), (MAX_EVENTS, MAX_EVENTS));
+    }
+}
