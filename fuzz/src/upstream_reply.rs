@@ -1,7 +1,10 @@
 //! One response of an upstream as the core reads it, against a general JSON parser.
 
+use std::fmt;
+
 use rootlight::light::{RequestFailure, MAX_ERROR_TEXT, RawResponse};
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{Value, value::RawValue};
 
 use crate::limit::with_at_most;
 
@@ -39,8 +42,49 @@ pub fn check(data: &[u8]) {
             let error = error.expect("there is an error");
             assert_eq!(error["code"].as_i64(), Some(*code));
             let data = data.map(|data| serde_json::from_str::<Value>(data.get()).expect("a part of JSON"));
-            assert_eq!(data.as_ref(), error.get("data").filter(|data| !data.is_null()));
+            // Data that is repeated is not handed out.
+            let shown = error.get("data").filter(|data| !data.is_null() && data_members(text) == 1);
+            assert_eq!(data.as_ref(), shown);
         }
         (Err(_), _) => {}
+    }
+}
+
+/// How many members `data` the error of a response has.
+fn data_members(text: &str) -> usize {
+    #[derive(serde::Deserialize)]
+    struct Response<'a> {
+        #[serde(borrow)]
+        error: &'a RawValue,
+    }
+    let response: Response<'_> = serde_json::from_str(text).expect("a response with one error");
+    let Names(names) = serde_json::from_str(response.error.get()).expect("an object");
+    names.iter().filter(|name| *name == "data").count()
+}
+
+/// The names of an object's members, with repetitions.
+struct Names(Vec<String>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Names;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Names, A::Error> {
+                let mut names = Vec::new();
+                while let Some((name, _)) = members.next_entry::<String, &RawValue>()? {
+                    names.push(name);
+                }
+                Ok(Names(names))
+            }
+        }
+
+        deserializer.deserialize_map(Members)
     }
 }

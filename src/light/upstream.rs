@@ -141,7 +141,7 @@ impl<'a> RawResponse<'a> {
         }
     }
 
-    /// The `data` member of the error, as raw JSON.
+    /// The `data` member of the error, as raw JSON; `None` if there are several.
     pub fn error_data(&self) -> Option<&'a RawValue> {
         #[derive(Deserialize)]
         struct Data<'a> {
