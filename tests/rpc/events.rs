@@ -148,7 +148,7 @@ fn a_filter_that_missed_events_is_dropped() {
     let hash = |number: u64| B256::left_padding_from(&number.to_be_bytes());
     ours.dev.chain().local_mut().note_pending(vec![hash(0)]);
     assert_eq!(ours.poll(&late), [json!(hash(0))]);
-    ours.dev.chain().local_mut().note_pending((1..=MAX_EVENTS as u64).map(hash).collect());
+    ours.dev.chain().local_mut().note_pending((1..=MAX_EVENTS).map(hash).collect());
     let timely = ours.get("eth_newBlockFilter", json!([]));
     ours.dev.chain().local_mut().note_pending(vec![hash(0)]);
     let gone = json!({"code": -32000, "message": "filter not found"});
