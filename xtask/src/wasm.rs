@@ -43,7 +43,6 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         settings: &[
             "profile.wasm.package.revm-interpreter.opt-level=\"s\"",
             "profile.wasm.package.sha2.opt-level=\"s\"",
-            "profile.wasm.package.alloy-primitives.opt-level=\"s\"",
             "profile.wasm.package.alloy-rlp.opt-level=\"s\"",
         ],
         gate: Some(500_000),
