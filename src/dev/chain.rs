@@ -1,6 +1,6 @@
 //! The development chain: pool, keys, clock and miner around an executed chain.
 
-#[cfg(feature = "hosted")]
+#[cfg(any(feature = "hosted", feature = "node-methods"))]
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
