@@ -1,8 +1,7 @@
 //! The banned addresses of this process: the server refuses clients there, and upstreams there are not asked.
 
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use futures::future::BoxFuture;
 use ipnet::IpNet;
@@ -11,6 +10,7 @@ use rootlight::types::bans::{AddressRange, BanList, BanRefusal, Bans};
 use tokio::sync::{Notify, watch};
 
 use crate::budget::Held;
+use crate::unix_time::unix_time;
 use crate::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 
 /// The banned addresses, which are lost when the process ends.
@@ -39,20 +39,19 @@ fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HostBans {
-    /// Sets the proxies whose word about their clients' addresses the operator trusts. They are never banned.
+    /// Sets the trusted proxies, whose headers name the addresses of their clients. They are never banned.
     pub fn trust(&self, proxies: Vec<IpNet>) {
-        *self.proxies.write().unwrap_or_else(PoisonError::into_inner) = proxies;
+        *write(&self.proxies) = proxies;
     }
 
     /// Sets the upstreams. Bans never leave all of them alone.
     pub fn keep(&self, upstreams: Vec<SharedUpstream>) {
-        *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = upstreams;
+        *write(&self.upstreams) = upstreams;
     }
 
     /// Sets the upstreams, and returns them so that they are not asked while they are banned.
@@ -68,7 +67,7 @@ impl HostBans {
     #[must_use]
     pub fn is_banned(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        read(&self.list).is_banned(address, now()) && !address.is_loopback() && !self.is_proxy(address)
+        read(&self.list).is_banned(address, unix_time()) && !address.is_loopback() && !self.is_proxy(address)
     }
 
     /// Completes when an address is banned.
@@ -87,7 +86,7 @@ impl HostBans {
 
     /// Whether an upstream is not asked now: its address is banned, and that of another is not.
     fn rests(&self, place: usize) -> bool {
-        let (list, now) = (read(&self.list), now());
+        let (list, now) = (read(&self.list), unix_time());
         let banned = |upstream: &SharedUpstream| {
             upstream.address().is_some_and(|address| list.is_banned(address, now))
         };
@@ -97,7 +96,7 @@ impl HostBans {
 
     /// Whether a ban of the range leaves none of the healthy upstreams. If none is healthy, all count.
     fn takes_last(&self, range: &AddressRange, healthy: &[usize]) -> bool {
-        let (list, now) = (read(&self.list), now());
+        let (list, now) = (read(&self.list), unix_time());
         let upstreams = read(&self.upstreams);
         let hit =
             |upstream: &SharedUpstream| upstream.address().is_some_and(|address| range.contains(address));
@@ -120,7 +119,7 @@ impl Bans for HostBans {
         if self.takes_last(&range, healthy) {
             return Err(BanRefusal::LastUpstream);
         }
-        let banned = self.list.write().unwrap_or_else(PoisonError::into_inner).ban(range, now());
+        let banned = write(&self.list).ban(range, unix_time());
         if !banned {
             return Err(BanRefusal::TooMany);
         }
@@ -129,11 +128,11 @@ impl Bans for HostBans {
     }
 
     fn unban(&self, range: &AddressRange) {
-        self.list.write().unwrap_or_else(PoisonError::into_inner).unban(range);
+        write(&self.list).unban(range);
     }
 
     fn list(&self) -> Vec<String> {
-        read(&self.list).list(now())
+        read(&self.list).list(unix_time())
     }
 }
 

@@ -59,6 +59,7 @@ pub mod service;
 pub mod store;
 #[cfg(unix)]
 mod unix_socket;
+mod unix_time;
 pub mod upstream;
 
 pub use upstream::replay;

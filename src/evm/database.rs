@@ -87,7 +87,7 @@ pub struct ReadyCode(Bytecode);
 
 #[cfg(feature = "node-methods")]
 impl ReadyCode {
-    /// Length of the code in bytes. With its jump targets it takes an eighth more.
+    /// Length of the code in bytes. The analysed code takes an eighth more, for its jump targets.
     #[must_use]
     pub fn size(&self) -> usize {
         self.0.original_byte_slice().len()

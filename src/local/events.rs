@@ -18,7 +18,7 @@ const MAX_REMOVED_BYTES: usize = 64 << 20;
 /// copies a pointer to each piece: both numbers are small with this one.
 const PIECE_EVENTS: usize = 256;
 
-/// The bytes of removed blocks from which on a piece takes no more events.
+/// A piece takes no more events once its removed blocks have this many bytes.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// A block that joined or left the canonical chain.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::Moment;
 use rootlight::local::MAX_EVENTS;
-use rootlight::rpc::{Connection, LocalMessage, MORE_NOTIFICATIONS};
+use rootlight::rpc::{Connection, MORE_NOTIFICATIONS};
 use serde_json::{Value, json};
 
 use crate::fixture::{ALICE, LOGGER, block_of};
@@ -26,12 +25,7 @@ impl Watched {
     }
 
     fn ask(&mut self, method: &str, params: Value) -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let dispatcher = self.dev.client.dispatcher();
-        let message = LocalMessage::new(&dispatcher, self.connection.clone(), message.as_bytes());
-        let moment = Moment { now: self.dev.now, entropy: B256::repeat_byte(9) };
-        let answer = self.dev.client.answer(message, moment, &|| false).unwrap();
-        serde_json::from_str(&answer.body).unwrap()
+        self.dev.ask_over(&self.connection, method, &params)
     }
 
     fn get(&mut self, method: &str, params: Value) -> Value {

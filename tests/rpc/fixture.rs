@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::U256;
 use rootlight::consensus::bitcoin::{double_sha256, reversed};
 use rootlight::consensus::mining::BitcoinWork;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::Moment;
-use rootlight::rpc::{Connection, LocalMessage};
+use rootlight::rpc::Connection;
 use rootlight::types::{Block, BlockBody};
 use serde_json::{Value, json};
 
@@ -68,12 +67,7 @@ impl Fixture {
 
     /// The answer on a connection that receives notifications.
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let dispatcher = self.dev.client.dispatcher();
-        let message = LocalMessage::new(&dispatcher, self.connection.clone(), message.as_bytes());
-        let moment = Moment { now: self.dev.now, entropy: B256::repeat_byte(9) };
-        let answer = self.dev.client.answer(message, moment, &|| false).unwrap();
-        serde_json::from_str(&answer.body).unwrap()
+        self.dev.ask_over(&self.connection, method, params)
     }
 
     /// A signed transaction that the pool takes.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::engine::{DevNode, Moment, Node as _};
-use rootlight::rpc::LocalClient;
+use rootlight::rpc::{Connection, LocalClient, LocalMessage};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json};
 
@@ -49,6 +49,14 @@ impl Dev {
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         self.send(&message)
+    }
+
+    /// The whole answer to a call over a connection.
+    pub fn ask_over(&mut self, connection: &Arc<Connection>, method: &str, params: &Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let message = LocalMessage::new(&self.client.dispatcher(), connection.clone(), message.as_bytes());
+        let moment = Moment { now: self.now, entropy: B256::repeat_byte(9) };
+        serde_json::from_str(&self.client.answer(message, moment, &|| false).unwrap().body).unwrap()
     }
 
     pub fn send(&mut self, message: &str) -> Value {

@@ -1,7 +1,6 @@
 //! `rootlight keys`.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -9,6 +8,7 @@ use super::CommandError;
 use super::entry::{PAUSE, TRIES};
 use super::print::say;
 use crate::keys::{Change, Command, KeyError, Listed, Registry, Reply};
+use crate::unix_time::unix_time;
 
 /// Flags of `keys`.
 #[derive(Debug, Args)]
@@ -114,7 +114,7 @@ pub enum Switch {
 
 /// Reads the end of a key; 0 stands for never.
 fn end(text: &str) -> Result<u64, &'static str> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let now = unix_time();
     let wrong = "give a time such as 90d, 12h or 30m, a number of seconds since 1970, or never";
     let unit = match text.chars().last() {
         _ if text == "never" => return Ok(0),
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_key_is_a_time_from_now_or_a_moment() {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let now = unix_time();
         let after = |text: &str| end(text).unwrap() - now;
         assert!((86_400..86_402).contains(&after("1d")) && (7_200..7_202).contains(&after("2h")));
         assert_eq!((end("never"), end("4102444800")), (Ok(0), Ok(4_102_444_800)));

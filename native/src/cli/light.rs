@@ -10,7 +10,7 @@ use tracing::info;
 use super::args::LightArgs;
 use super::{CommandError, runtime, serving, verify};
 use crate::light::{LightOptions, LightService, Start, start};
-use crate::local::unix_time;
+use crate::unix_time::unix_time;
 use crate::upstream::{self, HttpConfig, SharedUpstream};
 
 /// Longest wait for synchronization before the ready line, so that scripts find a head. A longer

@@ -42,7 +42,7 @@ impl Drop for Task {
     }
 }
 
-/// A fetched window, counted until it is dropped.
+/// A fetched window. Its bytes count towards [`BYTES`] until it is dropped.
 struct Held {
     window: Window,
     bytes: usize,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use futures::future::BoxFuture;
 use tokio::sync::watch;
@@ -15,6 +15,7 @@ use super::rules::{Change, Rules};
 use super::secret::{KeyText, is_id};
 use super::store::Store;
 use super::traits::{Fanout, Filters, Keys, Quotas, Topic};
+use crate::unix_time::unix_time;
 
 /// Most keys of a database. All are in memory, with at most some 300 KiB each and usually below 1 KiB.
 pub const MAX_KEYS: usize = 10_000;
@@ -78,7 +79,7 @@ impl Registry {
 
     fn now(&self) -> Moment {
         let nanos = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Moment { nanos, seconds: seconds() }
+        Moment { nanos, seconds: unix_time() }
     }
 
     /// Makes a key. Returns its text, which is not kept, and its record.
@@ -97,7 +98,7 @@ impl Registry {
             }
         };
         let (id, hash) = (key.id().to_owned(), key.hash());
-        let record = Record { id, number, name, hash, created: seconds(), revoked: None, rules };
+        let record = Record { id, number, name, hash, created: unix_time(), revoked: None, rules };
         self.store.put(&record, removed.as_deref())?;
         let record = Arc::new(record);
         let entry = Entry { record: record.clone(), meter: Arc::default() };
@@ -140,7 +141,7 @@ impl Registry {
     /// No key has this id, or the database cannot be written.
     pub fn revoke(&self, id: &str) -> Result<(Arc<Record>, Usage), KeyError> {
         self.edit(id, |record| {
-            record.revoked.get_or_insert_with(seconds);
+            record.revoked.get_or_insert_with(unix_time);
             Ok(())
         })
     }
@@ -246,11 +247,6 @@ impl Fanout for Registry {
             Topic::Keys => self.changed.subscribe(),
         }
     }
-}
-
-/// Seconds since 1970.
-pub(super) fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use tracing::{info, warn};
 
 use super::ask::{Fetched, ask_counted};
 use super::shared::Shared;
-use crate::local::unix_time;
 use crate::metrics::{Checked, metrics};
 use crate::progress::{WORTH_A_BAR, progress_bar};
+use crate::unix_time::unix_time;
 use crate::upstream::SharedUpstream;
 
 /// Time between two progress lines.

@@ -7,5 +7,4 @@ mod report;
 mod service;
 mod watchdog;
 
-pub(crate) use service::unix_time;
 pub use service::{Entropy, LocalOptions, LocalService, moment};

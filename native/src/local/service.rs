@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, keccak256};
 use axum::body::Bytes;
@@ -24,6 +24,7 @@ use crate::recovery::AllProcessors;
 use crate::runs::{Runs, Size};
 use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, Vitals};
 use crate::store::{Persist, StoreError, StoredIndex};
+use crate::unix_time::unix_time;
 
 /// How long a run waits for bytes of the answer budget.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
@@ -462,11 +463,6 @@ fn publish(snapshot: &RwLock<Arc<dyn Snapshot>>, client: &LocalClient) {
 
 fn changed(changes: &watch::Sender<u64>) {
     changes.send_modify(|count| *count = count.wrapping_add(1));
-}
-
-/// Seconds since 1970.
-pub(crate) fn unix_time() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
 /// Time and randomness for one message.

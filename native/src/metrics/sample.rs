@@ -1,13 +1,14 @@
 //! The state of the process when its metrics are asked for.
 
 use std::sync::LazyLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use crate::keys::Usage;
 use crate::service::{Health, Vitals};
+use crate::unix_time::unix_time;
 
 /// When the process started to count: its first use of metrics, at the start of the server.
-static START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), unix_seconds()));
+static START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), unix_time()));
 
 /// The state that is not counted but read.
 #[derive(Debug)]
@@ -35,13 +36,9 @@ impl Sample {
     /// Takes a sample.
     pub(crate) fn new(health: Health, vitals: Vitals, keys: Vec<(String, Usage)>) -> Self {
         let (start, started) = *START;
-        let (uptime, now) = (start.elapsed().as_secs_f64(), unix_seconds());
+        let (uptime, now) = (start.elapsed().as_secs_f64(), unix_time());
         Self { health, vitals, keys, resident: resident(), uptime, started, now }
     }
-}
-
-fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Resident memory of this process in bytes, on Linux.

@@ -61,7 +61,8 @@ impl Entry {
     }
 }
 
-/// Headers that proxies add. A proxy on this machine sends the requests of others.
+/// Headers that proxies add. A request with one of them is not of this machine, even if its connection is: the proxy
+/// passes on the request of somebody else.
 const OF_PROXIES: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /// Whether a request comes from a program of this machine, and not through a proxy.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use axum::response::Response;
@@ -16,6 +16,7 @@ use crate::keys::{Inspected, Record, Standing, Topic, Unfit, inspect};
 use crate::metrics::Rejection;
 use crate::priority::{self, SHORT_JSON};
 use crate::service::LIMIT_EXCEEDED;
+use crate::unix_time::unix_time;
 
 /// Messages of one WebSocket that are refused in a row because of a limit, before the connection is closed.
 const REFUSED_IN_A_ROW: u32 = 1_000;
@@ -87,7 +88,7 @@ impl Tenant {
         if record.revoked.is_some() || record.hash != self.hash {
             return Err(Refusal::Invalid);
         }
-        if rules.is_over(seconds()) {
+        if rules.is_over(unix_time()) {
             return Err(Refusal::Expired);
         }
         if !rules.admits(self.address) {
@@ -161,8 +162,4 @@ impl Tenant {
             }
         }
     }
-}
-
-fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

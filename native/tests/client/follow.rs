@@ -17,7 +17,7 @@ use rootlight_native::follow::{
 };
 use rootlight_native::replay::Replay;
 use rootlight_native::store::{Persist, Store};
-use rootlight_native::upstream::{Upstream, UpstreamResult};
+use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -92,6 +92,19 @@ impl Target for Kept {
     }
 }
 
+/// Follows until the upstream's head is reached for the first time, and returns its height.
+async fn caught_up(target: Arc<dyn Target>, upstream: SharedUpstream, network: Arc<Network>) -> u64 {
+    let (reached, done) = tokio::sync::oneshot::channel();
+    let mut reached = Some(reached);
+    let following = follow(target, upstream, network, FollowOptions::default(), move |head| {
+        reached.take().map(|reached| reached.send(head));
+    });
+    tokio::select! {
+        error = following => panic!("{error}"),
+        head = done => head.unwrap(),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_followed_chain_is_restored_from_disk() {
     let Some(recording) = recording() else { return };
@@ -102,22 +115,7 @@ async fn a_followed_chain_is_restored_from_disk() {
     let persist = Persist::restore(open(), &mut chain, None, false).unwrap();
     let target = Arc::new(Kept { chain: Mutex::new(chain), persist: Mutex::new(persist) });
 
-    let (reached, done) = tokio::sync::oneshot::channel();
-    let mut reached = Some(reached);
-    let following = follow(
-        target.clone(),
-        Arc::new(Complete(recording)),
-        network,
-        FollowOptions::default(),
-        move |head| {
-            reached.take().map(|reached| reached.send(head));
-        },
-    );
-    let head = tokio::select! {
-        error = following => panic!("{error}"),
-        head = done => head.unwrap(),
-    };
-    assert_eq!(head, 676);
+    assert_eq!(caught_up(target.clone(), Arc::new(Complete(recording)), network).await, 676);
     let end = target.chain.lock().unwrap().snapshot();
     drop(target);
     // The blocks of uncles are executed too, and are side blocks with their states.
@@ -292,17 +290,7 @@ async fn the_next_windows_are_fetched_while_one_is_imported() {
         ahead: Mutex::default(),
     });
     let upstream = Arc::new(Asked { inner: Complete(recording), highest });
-    let (reached, done) = tokio::sync::oneshot::channel();
-    let mut reached = Some(reached);
-    let network = Arc::new(Network::regtest());
-    let following = follow(target.clone(), upstream, network, FollowOptions::default(), move |head| {
-        reached.take().map(|reached| reached.send(head));
-    });
-    let head = tokio::select! {
-        error = following => panic!("{error}"),
-        head = done => head.unwrap(),
-    };
-    assert_eq!(head, 676);
+    assert_eq!(caught_up(target.clone(), upstream, Arc::new(Network::regtest())).await, 676);
     let ahead = target.ahead.lock().unwrap().clone();
     assert_eq!(ahead.len(), 10, "{ahead:?}");
     assert!(ahead.iter().all(|blocks| blocks.is_some_and(|blocks| blocks <= 4 * 64)), "{ahead:?}");
