@@ -1,36 +1,24 @@
-// The light client as an EIP-1193 provider. The caller passes the module that contains it.
-import { withEvents } from './events.js';
+// A light client on this thread. The caller passes the module that contains it.
 import { exchangeOver } from './exchange.js';
 import { instance } from './instance.js';
-import { disconnected, limited, newLife } from './life.js';
-import { answered, message, withOptions } from './message.js';
+import { disconnected } from './life.js';
+import { withOptions } from './message.js';
+import { provide } from './provider.js';
 import { pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
 import { webSocketTransport } from './websocket.js';
 
-/** Milliseconds between two polls of subscriptions, for events that could not be emitted when the chain changed. */
-const LOOK_AGAIN = 10_000;
-
-/** The address of an upstream. The engine's own error would contain the whole address, with its password and key. */
-function address(upstream, index) {
-  try {
-    return new URL(upstream, globalThis.location?.href);
-  } catch {
-    throw new TypeError(`upstream ${index} is neither a function nor an address`);
-  }
-}
-
 /** The transport of an upstream, a name by which a quorum distinguishes owners, and whether this package closes its connections. */
 function reach(upstream, index) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, own: false };
-  const url = address(upstream, index);
+  const url = new URL(upstream);
   const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url);
   // Paths may contain API keys.
   return { transport, name: url.origin, own: true };
 }
 
 /** The options of the module as JSON, in its own units. */
-const settings = ({ pollSeconds, onProgress, ...rest }, names) =>
+const settings = ({ pollSeconds, ...rest }, names) =>
   JSON.stringify({ ...rest, names, pollMillis: pollSeconds && Math.round(pollSeconds * 1000) });
 
 /** Converts the module's figures to {@link import('./index.js').SyncProgress}. */
@@ -38,51 +26,43 @@ const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headers
   onProgress({ startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft: secondsLeft ?? undefined });
 
 /**
+ * A provider whose client runs on this thread.
  * @param {(module?: unknown) => Promise<WebAssembly.Module>} load loads the module
  * @param {(host: object) => {init: Function, Client: Function}} instantiate the module's JavaScript side
  * @param {import('./index.js').ProviderOptions} options
  */
-export async function connectWith(load, instantiate, { signal, timeout, ...options }) {
-  const life = newLife();
-  const unlimited = limited(life, signal, timeout);
-  try {
-    return await life.run(() => begin(life, load, instantiate, options));
-  } catch (error) {
-    // Everything that was started ends too.
-    life.end(error);
-    throw error;
-  } finally {
-    unlimited();
-  }
-}
+export const connectWith = (load, instantiate, options) => provide(clientsOf(load, instantiate), options);
 
-async function begin(life, load, instantiate, { upstream, upstreams = upstream ?? [], module, store, onStoreError, ...config }) {
-  const reached = [upstreams].flat().map(reach);
+/**
+ * Returns a function that opens a client on this thread, as {@link provide} takes it.
+ * @param {(module?: unknown) => Promise<WebAssembly.Module>} load
+ * @param {(host: object) => {init: Function, Client: Function}} instantiate
+ * @returns {import('./provider.js').Open}
+ */
+export const clientsOf = (load, instantiate) => async (life, options, heard) => {
+  const { upstreams, module, storage, ...config } = options;
+  const reached = upstreams.map(reach);
   for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
   const { Client } = await instance(instantiate, await load(module), life);
   /** The module's client. No reference to it is left after the end, so that its memory can be freed. */
   let client;
-  const ask = (call, quiet) => life.run(async () => answered(await client.request(message(call))), quiet);
-  const events = withEvents(ask, LOOK_AGAIN, () => client?.takeChanged());
   // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
-  const kept = config.checkpoint === 'work' ? null : store;
-  const pages = pagesIn(kept, config, { onError: onStoreError, onTurn: (first) => client?.keepAgain(first) });
-  life.onEnd((reason) => {
+  const kept = config.checkpoint === 'work' ? null : storage;
+  const pages = pagesIn(kept, config, { onError: heard.storeError, onTurn: (first) => client?.keepAgain(first) });
+  life.onEnd(() => {
     client?.close();
     client = undefined;
     pages?.close();
-    events.close(reason);
   });
   // The module passes verified headers as they arrive, which is when there may be events. A start by work stores none and
   // passes empty lists.
   const keep = (first, list) => {
     pages?.save(first, list);
-    void events.changed();
+    heard.changed();
   };
   const exchanges = reached.map(({ transport }) => exchangeOver(transport, life, pages?.room));
   const names = reached.map(({ name }) => name);
-  const progress = config.onProgress && told(config.onProgress);
-  client = withOptions(() => new Client(settings(config, names), exchanges, keep, progress));
+  client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
   if (pages) {
     await restore(life, () => client, pages);
     prove(life, () => client, pages).catch(() => {});
@@ -90,12 +70,13 @@ async function begin(life, load, instantiate, { upstream, upstreams = upstream ?
   await life.run(() => client.start()).catch((reason) => {
     throw typeof reason === 'string' ? disconnected(reason) : reason;
   });
-  reached.forEach(({ transport }, index) => transport.heads?.(() => client?.hint(index)));
-  return Object.freeze({
-    ...events.provider,
-    close: () => life.end(disconnected('the provider is closed')),
-  });
-}
+  const hint = (index) => client?.hint(index);
+  reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
+  return {
+    send: (text, quiet) => life.run(() => client.request(text), quiet),
+    takeChanged: () => client?.takeChanged(),
+  };
+};
 
 /** Passes the newest stored pages to the module. An invalid page is dropped with those after it. */
 async function restore(life, client, pages) {

@@ -1,7 +1,10 @@
-import type { ProviderOptions, Provider } from './index.js';
+import type { ChainProvider, ProviderOptions } from './index.js';
 
-export { connect, createProvider, httpTransport, webSocketTransport } from './index.js';
-export type { Answer, GapMessage, Provider, ProviderMessage, ProviderRpcError, RequestArguments, SubscriptionMessage } from './index.js';
+export { announce, connect, createProvider, httpTransport, webSocketTransport } from './index.js';
+export type {
+  Answer, ChainProvider, ConnectInfo, Eip1193Provider, GapMessage, Provider, ProviderEvents, ProviderInfo, ProviderMessage, ProviderOptions,
+  ProviderRpcError, RequestArguments, RequestOptions, SubscriptionMessage, VerificationEvent,
+} from './index.js';
 
 /** Options with the meaning of the flags of `rootlight dev`. */
 export interface DevChainOptions {
@@ -21,10 +24,17 @@ export interface DevChainOptions {
   readonly history?: number;
   /** The WebAssembly module, or where to load it from; by default the file of this package. */
   readonly module?: ProviderOptions['module'];
+  /** Makes `createDevChain` reject with the signal's reason. It has no effect once the chain exists. */
+  readonly signal?: AbortSignal;
+  /** Most milliseconds that `createDevChain` may take; it rejects with code 4900 then. There is no limit by default. */
+  readonly timeout?: number;
 }
 
-/** Starts a development chain (chain id 33) in this page or process. */
-export function createDevChain(options?: DevChainOptions): Promise<Provider>;
+/**
+ * Starts a development chain (chain id 33) as an EIP-1193 provider that holds the keys of its accounts: `eth_requestAccounts`,
+ * `eth_sendTransaction` and `personal_sign` work without a wallet.
+ */
+export function createDevChain(options?: DevChainOptions): Promise<ChainProvider>;
 
 /** @deprecated The former name of {@link createDevChain}. */
 export { createDevChain as startDevChain };

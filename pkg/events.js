@@ -10,6 +10,9 @@ const INVALID_PARAMS = -32602;
 
 const hexadecimal = (number) => `0x${number.toString(16)}`;
 
+/** An id of 16 random bytes. */
+const randomId = () => crypto.getRandomValues(new Uint8Array(16)).reduce((id, byte) => id + byte.toString(16).padStart(2, '0'), '0x');
+
 /** A copy of a call that does not change when the caller changes its objects. */
 function copied({ method, params }) {
   try {
@@ -45,9 +48,9 @@ export function withEvents(ask, interval, takeChanged) {
   /** The number of the current head; undefined if the module refuses to answer. */
   const head = () => ask({ method: 'eth_blockNumber', params: [] }, true).then(({ result }) => Number(result), () => undefined);
 
-  /** Stores a subscription: its call, its id in the module, and the block up to which all events were emitted. */
-  function added(subscription, call, seen) {
-    subscriptions.set(subscription, { call, id: subscription, seen, looking: false, again: false });
+  /** Stores a subscription: its id in the module, its call, and the block up to which all events were emitted. */
+  function added(subscription, id, call, seen) {
+    subscriptions.set(subscription, { call, id, seen, lost: false, looking: false, again: false });
     watch();
   }
 
@@ -55,6 +58,7 @@ export function withEvents(ask, interval, takeChanged) {
   async function renew(subscription, made) {
     const seen = await made.seen;
     made.id = (await ask(made.call, true)).result;
+    made.lost = false;
     made.seen = head();
     const now = await made.seen;
     if (!subscriptions.has(subscription)) return void ask({ method: 'eth_unsubscribe', params: [made.id] }, true).catch(() => {});
@@ -65,12 +69,13 @@ export function withEvents(ask, interval, takeChanged) {
 
   /** Emits the new events of one subscription. Events that cannot be proven now are emitted later. */
   async function tell(subscription, made) {
+    // If it cannot be renewed now, the next poll tries again.
+    if (made.lost) return void (await renew(subscription, made).catch(() => {}));
     const seen = head();
     let answer;
     try {
       answer = await ask({ method: 'eth_getFilterChanges', params: [made.id] }, true);
     } catch (error) {
-      // If it cannot be renewed now, the next poll tries again.
       if (error.code === NOT_FOUND && subscriptions.has(subscription)) await renew(subscription, made).catch(() => {});
       return;
     }
@@ -113,8 +118,10 @@ export function withEvents(ask, interval, takeChanged) {
     const seen = head();
     const answer = await ask(copy);
     if (closed) throw closed;
-    added(answer.result, copy, seen);
-    return answer;
+    // The ids of a client that was replaced may occur again.
+    const subscription = subscriptions.has(answer.result) ? randomId() : answer.result;
+    added(subscription, answer.result, copy, seen);
+    return { ...answer, result: subscription };
   }
 
   async function requestWithLevel(call) {
@@ -124,7 +131,7 @@ export function withEvents(ask, interval, takeChanged) {
     if (known) {
       subscriptions.delete(given);
       watch();
-      await ask({ method: call.method, params: [known.id] });
+      if (!known.lost) await ask({ method: call.method, params: [known.id] });
       return { result: true };
     }
     if (call?.method === 'eth_subscribe') return subscribe(call);
@@ -135,6 +142,9 @@ export function withEvents(ask, interval, takeChanged) {
 
   return {
     changed,
+    emit,
+    /** Whether an event has listeners. */
+    listens: (event) => (listeners.get(event)?.length ?? 0) > 0,
     /** The public methods of a provider. */
     provider: {
       request: async (call) => (await requestWithLevel(call)).result,
@@ -149,6 +159,11 @@ export function withEvents(ask, interval, takeChanged) {
         listeners.set(event, all.filter((_, place) => place !== last));
         return this;
       },
+    },
+    /** Makes all subscriptions again, because another client answers from now on. Its ids mean something else. */
+    moved() {
+      for (const made of subscriptions.values()) made.lost = true;
+      void changed();
     },
     /** Ends all subscriptions and emits `disconnect` with the reason. */
     close(reason = disconnected('the provider is closed')) {

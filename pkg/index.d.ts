@@ -5,8 +5,16 @@ export interface RequestArguments {
 }
 
 /**
- * The error of a failed request. `code` is a JSON-RPC error code; `3` for a revert (`data` is the revert data); `-32005` if
- * the upstreams' responses would take too much memory; `4900` if the provider was closed or its module has ended.
+ * The error of a failed request. `code` is a JSON-RPC error code, or one of:
+ * - `3`: the call reverted; `data` is the revert data;
+ * - `-32002`: no upstream gave a proof that verifies;
+ * - `-32005`: the upstreams' responses would take too much memory;
+ * - `4001`: the user refused (from the wallet that the option `signer` names);
+ * - `4100`: the method needs an account, and the provider was created without `signer`;
+ * - `4200`: neither the provider nor its wallet has the method;
+ * - `4900`: the provider was closed, or its WebAssembly module or its worker has ended;
+ * - `4901`: the wallet, or the transaction, is on another chain than the provider;
+ * - `4902`: a request to switch to a chain that the provider does not serve, or to add one.
  */
 export interface ProviderRpcError extends Error {
   readonly code: number;
@@ -44,26 +52,142 @@ export interface GapMessage {
 
 export type ProviderMessage = SubscriptionMessage | GapMessage;
 
-/** A light client that answers from verified data. */
-export interface Provider {
-  /** Answers a JSON-RPC call; rejects with a {@link ProviderRpcError}. */
-  request(call: RequestArguments): Promise<unknown>;
-  /** As `request`, but also returns the level of the result: `request` cannot show that a `null` is unproven. */
-  requestWithLevel(call: RequestArguments): Promise<Answer>;
-  /** Events of `eth_subscribe`: headers, logs (with `removed` if a reorganisation removed them), hashes. */
-  on(event: 'message', listener: (message: ProviderMessage) => void): this;
+/** An event of EIP-1193: the provider can answer. */
+export interface ConnectInfo {
+  /** The chain id, `0x` hexadecimal. */
+  readonly chainId: string;
+}
+
+/** What an answer about a block rests on: the result of `rootlight_verification` (docs/methods.md). Numbers are `0x` hexadecimal. */
+export interface Evidence {
+  readonly blockNumber: string;
+  readonly blockHash: string;
+  /** `verified`, with a remark on networks where work is nearly free, or `local` on a development chain. */
+  readonly level: string;
+  /** Why the header is accepted: `mined`, `checkpoint`, `work`, `hash link` or `built here`. */
+  readonly origin: string;
+  /** Whether the block is on the heaviest proven chain. */
+  readonly canonical: boolean;
+  /** Number of blocks on top. */
+  readonly depth: string;
+  /** Proven work of the blocks on top. */
+  readonly workOnTop: string | null;
+  /** Proven work since the start. */
+  readonly headerWork: string | null;
+  readonly start: 'checkpoint' | 'work' | null;
+  /** With `checkpoint: 'work'`: the least work of making up this block and those on top. */
+  readonly attackCost: string | null;
+  readonly forkDetectionComplete: boolean;
+  readonly unclesProven: boolean;
+}
+
+/** A response of an upstream that breaks a rule. */
+export interface Misbehaviour {
+  /** Name of the upstream: its host, or `upstream N` for a transport of your own. */
+  readonly upstream: string;
+  /** When, in seconds since 1970. */
+  readonly at: number;
+  /** The request that the upstream answered: its method, and its parameters as JSON. */
+  readonly method: string;
+  readonly params: string;
+  /** The rule that the response breaks, in words. */
+  readonly rule: string;
+  /** Whether the response is a lie, and not only useless. */
+  readonly lie: boolean;
+}
+
+/** What one answer rests on. It is emitted after the answer, and only while a listener is registered. */
+export interface VerificationEvent {
+  readonly method: string;
   /**
-   * Emitted after `close`, or when the provider's WebAssembly module has ended, for example because its memory is full. All
-   * pending requests are rejected with the same error; call {@link createProvider} for a new module. Other providers are not
-   * affected.
+   * `verified`: a verified header commits to the answer (with a remark on networks where work is nearly free); `local`: it
+   * needs no chain; `forwarded`: a transaction that was passed on; `wallet`: the answer of `signer`; `unproven-absence` and
+   * `unproven` as in {@link Answer}; `refused`: the request failed, because no upstream gave a proof that verifies.
    */
-  on(event: 'disconnect', listener: (error: ProviderRpcError) => void): this;
-  /** Other events of EIP-1193 are never emitted: the chain and the accounts do not change. */
+  readonly level: string;
+  /** Number of blocks on top of the block of a verified answer; otherwise null. */
+  readonly depth: number | null;
+  /** What a verified answer rests on; otherwise null. */
+  readonly evidence: Evidence | null;
+  readonly start?: 'work';
+  /** The error of a refused request. */
+  readonly error?: { readonly code: number; readonly message: string };
+  /** Misbehaviour of upstreams that no earlier event has named. */
+  readonly caught: readonly Misbehaviour[];
+}
+
+/** Events and their values. */
+export interface ProviderEvents {
+  /** Emitted once, after the code that awaits the provider has run. */
+  readonly connect: ConnectInfo;
+  /**
+   * Emitted after `close`, or when the provider's WebAssembly module or worker has ended, for example because its memory is
+   * full. All pending requests are rejected with the same error; call {@link createProvider} for a new provider. Other
+   * providers are not affected.
+   */
+  readonly disconnect: ProviderRpcError;
+  /** Never emitted: a provider serves one chain. It is here because libraries listen to it. */
+  readonly chainChanged: string;
+  /** The accounts that the wallet `signer` allows have changed. Never emitted without `signer`. */
+  readonly accountsChanged: readonly string[];
+  /** Events of `eth_subscribe`: headers, logs (with `removed` if a reorganisation removed them), hashes. */
+  readonly message: ProviderMessage;
+  /** The newest verified block has changed. During the first synchronization see `onProgress`. */
+  readonly progress: SyncProgress;
+  /** What an answer rests on, so that a wallet can show it, and name an upstream that lies. */
+  readonly verification: VerificationEvent;
+}
+
+export interface RequestOptions {
+  /** Makes the request reject with the signal's reason as soon as it aborts. Work that has begun is not interrupted. */
+  readonly signal?: AbortSignal;
+}
+
+/** An EIP-1193 provider. */
+export interface Eip1193Provider {
+  request(call: RequestArguments, options?: RequestOptions): Promise<unknown>;
+  on<Event extends keyof ProviderEvents>(event: Event, listener: (value: ProviderEvents[Event]) => void): this;
   on(event: string, listener: (value: never) => void): this;
   removeListener(event: string, listener: (value: never) => void): this;
-  /** Stops following the chain, rejects pending requests and frees the module's memory. Later requests fail. */
+}
+
+/** What light clients and development chains have in common. */
+export interface ChainProvider extends Eip1193Provider {
+  /** Answers a JSON-RPC call; rejects with a {@link ProviderRpcError}. */
+  request(call: RequestArguments, options?: RequestOptions): Promise<unknown>;
+  /** As `request`, but also returns the level of the result: `request` cannot show that a `null` is unproven. */
+  requestWithLevel(call: RequestArguments, options?: RequestOptions): Promise<Answer>;
+  /** Stops, rejects pending requests and frees the module's memory. Later requests fail. */
   close(): void;
 }
+
+/** A light client that answers from verified data. */
+export interface Provider extends ChainProvider {
+  /**
+   * Replaces the upstreams. Resolves when a client of the new ones has verified the chain up to their head; until then the
+   * former ones answer, and they stay if this fails. Subscriptions continue under their ids; filters end. Stored headers are
+   * used again; without storage the chain is verified from the checkpoint on.
+   */
+  setUpstreams(upstreams: Upstreams, options?: RequestOptions): Promise<void>;
+}
+
+/** The description of an announced provider (EIP-6963). */
+export interface ProviderInfo {
+  /** A UUID of version 4 for this visit of the page; a random one by default. */
+  readonly uuid?: string;
+  /** The name that users see. */
+  readonly name: string;
+  /** A `data:` URI of a square image. */
+  readonly icon: string;
+  /** A domain name of yours, reversed, as in `org.example.wallet`. */
+  readonly rdns: string;
+}
+
+/**
+ * Announces a provider to the other programs of its page (EIP-6963), at once and whenever one asks, so that wallet dialogues
+ * list it. Returns a function that stops this. Throws a `TypeError` if the description is wrong, or outside pages.
+ */
+export function announce(provider: Eip1193Provider, info: ProviderInfo): () => void;
 
 /**
  * Sends one JSON-RPC body (a request or a batch) to a node and returns the bytes of the response. An error with a
@@ -75,7 +199,10 @@ export interface Transport {
   heads?(listener: () => void): void;
 }
 
-/** The progress of the first synchronization. */
+/** An upstream's address (http, https, ws or wss), a {@link Transport} of your own, or a list of these. */
+export type Upstreams = string | URL | Transport | readonly (string | URL | Transport)[];
+
+/** The progress of synchronization. */
 export interface SyncProgress {
   /** Number of the block at which this run started. */
   readonly startingBlock: number;
@@ -106,16 +233,20 @@ export interface HeaderStore {
   put(key: string, value: Uint8Array): Promise<void> | void;
 }
 
+/** The user's wallet, as injected by extensions. */
+export interface Signer {
+  request(call: { method: string; params?: readonly unknown[] }): Promise<unknown>;
+  on?(event: string, listener: (value: never) => void): unknown;
+  removeListener?(event: string, listener: (value: never) => void): unknown;
+}
+
 export interface ProviderOptions {
   /** A network by name. */
   readonly network: 'mainnet' | 'testnet' | 'testnet2' | 'devnet' | 'regtest';
-  /**
-   * A node's address (http, https, ws or wss), a {@link Transport} of your own, or a list of these. Several upstreams
-   * check each other and stand in for each other.
-   */
-  readonly upstreams?: string | URL | Transport | readonly (string | URL | Transport)[];
+  /** One or several upstreams. Several of them check each other and stand in for each other. */
+  readonly upstreams?: Upstreams;
   /** @deprecated The former name of `upstreams`. */
-  readonly upstream?: ProviderOptions['upstreams'];
+  readonly upstream?: Upstreams;
   /**
    * Where trust starts: a block, or the newest built-in one by default (genesis on networks without any), which is
    * refused once it is more than a year old. `'work'` trusts no block: it starts from the heaviest chain of recent
@@ -145,12 +276,20 @@ export interface ProviderOptions {
   /** Called with the progress until the head is reached. */
   readonly onProgress?: (progress: SyncProgress) => void;
   /**
-   * Where verified headers are stored between two runs: IndexedDB by default if the runtime has it, `null` for nowhere, or
-   * a store of your own; nowhere with `checkpoint: 'work'`. Stored headers are verified again: those before the first
-   * damaged or foreign page are used, the others are replaced. Of several pages of a site one writes; another one takes
-   * over when that one is closed.
+   * Where verified headers are stored between two runs: IndexedDB by default if the runtime has it, `null` for nowhere, a
+   * directory in Node.js (a path, or a file address as a `URL`), or a store of your own; nowhere with `checkpoint: 'work'`.
+   * Stored headers are verified again: those before the first damaged or foreign page are used, the others are replaced. Of
+   * several clients with the same storage one writes; another one takes over when that one is closed.
    */
+  readonly storage?: string | URL | HeaderStore | null;
+  /** @deprecated The former name of `storage`. */
   readonly store?: HeaderStore | null;
+  /**
+   * The user's wallet, another EIP-1193 provider. It gets account and signing methods: `eth_accounts`,
+   * `eth_requestAccounts`, `eth_sendTransaction`, `eth_sign*`, `personal_*`, `wallet_*`. Everything else is proven here. It
+   * signs only while it is on the provider's chain. Without it `eth_accounts` is `[]`, and signing is refused with 4100.
+   */
+  readonly signer?: Signer;
   /** Called once if headers cannot be read or stored; `console.warn` by default. The client continues without a store. */
   readonly onStoreError?: (error: Error) => void;
   /** Makes `createProvider` reject with the signal's reason. It has no effect once the provider exists. */

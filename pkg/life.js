@@ -24,12 +24,23 @@ export function newLife() {
   let ended;
   let running;
   let held = 0;
+  /** The reason with which the provider ends as soon as nothing is pending. */
+  let leaving;
 
   function hold(more) {
     held += more;
     if (held > 0) running ??= setInterval(() => {}, LONGEST);
     else running = clearInterval(running);
   }
+
+  function end(reason) {
+    if (ended) return;
+    ended = { reason };
+    for (const wait of [...waits]) wait(reason);
+    for (const work of ends.splice(0)) work(reason);
+  }
+
+  const left = () => leaving && held === 0 && end(leaving);
 
   return {
     /** The reason for the end; undefined before the end. */
@@ -50,17 +61,18 @@ export function newLife() {
       if (ended) return Promise.reject(ended.reason);
       return new Promise((resolve, reject) => {
         const settle = (how) => (value) => {
-          if (!waits.delete(end)) return;
+          if (!waits.delete(fail)) return;
           if (!quiet) hold(-1);
           how(value);
+          left();
         };
-        const end = settle(reject);
-        waits.add(end);
+        const fail = settle(reject);
+        waits.add(fail);
         if (!quiet) hold(1);
         try {
-          Promise.resolve(work()).then(settle(resolve), end);
+          Promise.resolve(work()).then(settle(resolve), fail);
         } catch (error) {
-          end(error);
+          fail(error);
         }
       });
     },
@@ -70,11 +82,11 @@ export function newLife() {
       else ends.push(work);
     },
     /** Ends the provider and rejects all pending calls with the reason. Later calls have no effect. */
-    end(reason) {
-      if (ended) return;
-      ended = { reason };
-      for (const wait of [...waits]) wait(reason);
-      for (const work of ends.splice(0)) work(reason);
+    end,
+    /** Ends the provider once no call is pending. `quiet` work does not count. */
+    endWhenIdle(reason) {
+      leaving = reason;
+      left();
     },
   };
 }

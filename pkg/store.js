@@ -3,6 +3,7 @@
 //
 // One client writes at a time: two that write the same chain at different speeds would truncate each other's pages. The
 // others read, and the next one takes over when the writer is closed.
+import { directory } from './directory.js';
 import { localLocks } from './locks.js';
 
 /** Version of the page format. It is part of the store's name. */
@@ -27,6 +28,9 @@ const PATIENCE = 30_000;
 const nameOf = ({ network, checkpoint }) =>
   `rootlight-v${VERSION}-${network?.name ?? network}-${checkpoint?.hash ?? 'newest'}`;
 
+/** The names of directories of other versions. */
+const FORMER = new RegExp(`^rootlight-v(?!${VERSION}-)\\d+-`);
+
 /**
  * @typedef {object} Pages
  * @property {() => Promise<number>} count the number of stored pages
@@ -38,7 +42,7 @@ const nameOf = ({ network, checkpoint }) =>
  */
 
 /**
- * @param {undefined | null | {get: Function, put: Function}} store the caller's option
+ * @param {undefined | null | string | URL | {get: Function, put: Function}} store the caller's option
  * @param {{network: string, checkpoint?: {hash: string}}} config
  * @param {{onError?: (error: Error) => void, onTurn?: (first: number) => void}} [told] is called for the first failure, and with the
  * first page that was not written because another client was the writer
@@ -46,6 +50,10 @@ const nameOf = ({ network, checkpoint }) =>
  */
 export function pagesIn(store, config, told = {}) {
   const name = nameOf(config);
+  if (typeof store === 'string' || store instanceof URL) {
+    const { place, locks } = directory(store, name, FORMER);
+    return kept(place, locks, name, told);
+  }
   if (store) return kept(keyed(store, name), locksOf(store), name, told);
   if (store === null || !globalThis.indexedDB) return undefined;
   const shared = globalThis.navigator?.locks;

@@ -1,0 +1,36 @@
+// Announces a provider to the page (EIP-6963), so that wallet dialogues list it. `window` is used only when this is called.
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+
+/** A reversed domain name, as in `org.example.wallet`. */
+const RDNS = /^[a-z0-9-]+(\.[a-z0-9-]+)+$/i;
+
+const isText = (value) => typeof value === 'string' && value.length > 0;
+
+/** What is wrong with the description; undefined if nothing is. */
+function wrong({ uuid, name, icon, rdns }) {
+  if (!isText(uuid) || !UUID.test(uuid)) return 'uuid: give a UUID of version 4';
+  if (!isText(name)) return 'name: give the name that users see';
+  if (!isText(icon) || !icon.startsWith('data:image/')) return 'icon: give a data: URI of an image';
+  if (!isText(rdns) || !RDNS.test(rdns)) return 'rdns: give a domain name of yours, reversed';
+  return undefined;
+}
+
+/**
+ * @param {import('./index.js').Provider} provider
+ * @param {import('./index.js').ProviderInfo} info
+ * @returns {() => void}
+ */
+export function announce(provider, info) {
+  const { uuid = globalThis.crypto.randomUUID(), name, icon, rdns } = info;
+  const described = Object.freeze({ uuid, name, icon, rdns });
+  const reason = wrong(described);
+  if (reason) throw new TypeError(reason);
+  const { window } = globalThis;
+  if (!window) throw new TypeError('announce: only a page has other programs to announce to');
+  const detail = Object.freeze({ info: described, provider });
+  const tell = () => window.dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail }));
+  window.addEventListener('eip6963:requestProvider', tell);
+  tell();
+  return () => window.removeEventListener('eip6963:requestProvider', tell);
+}

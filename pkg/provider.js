@@ -1,0 +1,181 @@
+// The public provider (EIP-1193) over a client, which runs on this thread or in a worker.
+import { withEvents } from './events.js';
+import { disconnected, limited, newLife } from './life.js';
+import { answered, message } from './message.js';
+import { verifications } from './verification.js';
+import { withWallet } from './wallet.js';
+
+/** Milliseconds between two polls of subscriptions, for events that could not be emitted when the chain changed. */
+const LOOK_AGAIN = 10_000;
+
+/**
+ * A client or a development chain.
+ * @typedef {object} Link
+ * @property {(message: string, quiet?: boolean) => Promise<string | undefined>} send answers a JSON-RPC request; `quiet` if
+ * no caller waits for the answer
+ * @property {() => boolean | undefined} takeChanged whether the answers since the last call have changed the chain or its pool
+ *
+ * Opens a client. What it starts ends with `life`, and it ends `life` if it fails.
+ * @callback Open
+ * @param {ReturnType<typeof newLife>} life
+ * @param {object} options
+ * @param {{changed: () => void, progress?: (progress: object) => void, storeError?: (error: Error) => void}} heard called when
+ * the chain may have changed, with the progress of the first synchronization, and for the first failure of the store
+ * @returns {Promise<Link>}
+ */
+
+/** Resolves a relative address against the page. The engine's own error would contain the whole address, with its password and key. */
+function address(upstream, index) {
+  if (typeof upstream === 'function') return upstream;
+  try {
+    return new URL(upstream, globalThis.location?.href).href;
+  } catch {
+    throw new TypeError(`upstream ${index} is neither a function nor an address`);
+  }
+}
+
+const addresses = (upstreams) => [upstreams].flat().map(address);
+
+/**
+ * A provider of a light client.
+ * @param {Open} open
+ * @param {import('./index.js').ProviderOptions} options
+ */
+export async function provide(open, options) {
+  const { signal, timeout, signer, upstream, upstreams = upstream ?? [], store, storage = store, ...rest } = options;
+  const { onProgress, onStoreError, ...config } = rest;
+  const shell = newShell({ signer, interval: LOOK_AGAIN });
+  const heard = { changed: shell.changed, progress: onProgress, storeError: onStoreError };
+  const start = (upstreams, limits) =>
+    shell.attach((life) => open(life, { ...config, upstreams: addresses(upstreams), storage }, heard), limits);
+  await start(upstreams, { signal, timeout });
+  // Changes follow one another, so that the last one wins.
+  let changing = Promise.resolve();
+  const setUpstreams = (upstreams, limits = {}) => {
+    const next = changing.then(() => start(upstreams, limits));
+    changing = next.catch(() => {});
+    return next;
+  };
+  return shell.provider({ setUpstreams });
+}
+
+/**
+ * A provider of a development chain.
+ * @param {Open} open
+ * @param {object} options
+ * @param {{interval: number, signal?: AbortSignal, timeout?: number}} settings
+ */
+export async function provideChain(open, options, { interval, ...limits }) {
+  const shell = newShell({ interval, holdsKeys: true });
+  await shell.attach((life) => open(life, options, { changed: shell.changed }), limits);
+  return shell.provider({});
+}
+
+/** The part of a provider that stays when its client is replaced. */
+function newShell({ signer, interval, holdsKeys = false }) {
+  /** The current client and its life. */
+  let current;
+  /** The lives of all clients that are open or being opened. */
+  const lives = new Set();
+  /** Work for the end of the provider. */
+  const ends = [];
+  let closed;
+  const ask = async (call, quiet) => answered(await current.send(message(call), quiet));
+  const events = withEvents(ask, interval, () => current.takeChanged());
+  const { emit, listens } = events;
+
+  function close(reason) {
+    if (closed) return;
+    closed = reason;
+    for (const life of [...lives]) life.end(reason);
+    for (const work of ends) work();
+    events.close(reason);
+  }
+
+  /** Makes a client the current one once it is open. The former one ends when its pending calls are answered. */
+  async function attach(open, { signal, timeout } = {}) {
+    if (closed) throw closed;
+    const life = newLife();
+    lives.add(life);
+    life.onEnd(() => lives.delete(life));
+    const unlimited = limited(life, signal, timeout);
+    let link;
+    try {
+      link = await life.run(() => open(life));
+    } catch (error) {
+      // Everything that was started ends too.
+      life.end(error);
+      throw error;
+    } finally {
+      unlimited();
+    }
+    const former = current;
+    current = { ...link, life };
+    life.onEnd((reason) => current.life === life && close(reason));
+    former?.life.endWhenIdle(disconnected('the upstreams have changed'));
+    if (former) events.moved();
+  }
+
+  async function progress() {
+    const status = await ask({ method: 'rootlight_syncStatus', params: [] }, true);
+    const { startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft } = status.result;
+    const numbers = { startingBlock: Number(startingBlock), currentBlock: Number(currentBlock), highestBlock: Number(highestBlock) };
+    emit('progress', { ...numbers, headersPerSecond: headersPerSecond ?? 0, secondsLeft: secondsLeft ?? undefined });
+  }
+
+  /** Called when the chain may have changed. */
+  function changed() {
+    if (!current || closed) return;
+    void events.changed();
+    if (listens('progress')) progress().catch(() => {});
+  }
+
+  return {
+    attach,
+    changed,
+    /** The public object. */
+    provider(more) {
+      const { provider } = events;
+      const wallet = withWallet(provider.requestWithLevel, { signer, holdsKeys, emit });
+      const requestWithLevel = abortable(verifications(wallet.requestWithLevel, { ask, emit, listens, holdsKeys }));
+      ends.push(wallet.close);
+      connected(events);
+      return Object.freeze({
+        ...more,
+        request: async (call, options) => (await requestWithLevel(call, options)).result,
+        requestWithLevel,
+        on: provider.on,
+        removeListener: provider.removeListener,
+        close: () => close(disconnected('the provider is closed')),
+      });
+    },
+  };
+}
+
+/** Emits `connect` once the code that awaits the provider has had time to listen. */
+function connected({ provider, listens, emit }) {
+  const tell = async () => {
+    if (!listens('connect')) return;
+    const { result: chainId } = await provider.requestWithLevel({ method: 'eth_chainId', params: [] });
+    emit('connect', { chainId });
+  };
+  setTimeout(() => tell().catch(() => {}), 0);
+}
+
+/** Rejects a request with its signal's reason as soon as the signal aborts. The client's work is not interrupted. */
+function abortable(requestWithLevel) {
+  return (call, { signal } = {}) => {
+    if (!signal) return requestWithLevel(call);
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const asked = requestWithLevel(call);
+    return new Promise((resolve, reject) => {
+      const abort = () => {
+        reject(signal.reason);
+        // The caller never learns the id of this subscription.
+        if (call?.method === 'eth_subscribe') asked.then(({ result }) => requestWithLevel({ method: 'eth_unsubscribe', params: [result] })).catch(() => {});
+      };
+      signal.addEventListener('abort', abort, { once: true });
+      asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+    });
+  };
+}

@@ -1,0 +1,113 @@
+// Verified headers in a directory, in Node.js.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, afterEach, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { createProvider } from '../index.js';
+import { pagesIn } from '../store.js';
+import { serveChain } from './lib/chain-server.mjs';
+import { runScript } from './lib/run-script.mjs';
+import { pause, until } from './lib/wait.mjs';
+
+const BLOCKS = 600;
+
+let served;
+let folder;
+
+before(async () => {
+  served = await serveChain(BLOCKS);
+});
+after(() => served.close());
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rootlight-pages-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Number of requests of a visit that reaches the head and writes. */
+async function visit(storage) {
+  const before = served.asked.count;
+  const provider = await createProvider({ ...served.options, storage, pollSeconds: 60 });
+  assert.equal(Number(await provider.request({ method: 'eth_blockNumber' })), BLOCKS);
+  const asked = served.asked.count - before;
+  await pause(300);
+  provider.close();
+  await until(() => !files().includes('writer'), 'the lock is released');
+  return asked;
+}
+
+/** The files of the only chain in the directory. */
+function files() {
+  const [chain] = readdirSync(folder);
+  return chain ? readdirSync(join(folder, chain)) : [];
+}
+
+test('the next start takes few requests, with a path and with a file address', async () => {
+  const cold = await visit(folder);
+  const warm = await visit(pathToFileURL(`${folder}/`));
+  assert.ok(cold > BLOCKS && warm < 40, `${cold} requests cold, ${warm} warm`);
+  assert.ok(files().includes('0.page') && files().every((name) => /^\d+\.page$/.test(name)), String(files()));
+});
+
+test('damaged and missing pages are fetched again', async () => {
+  await visit(folder);
+  const [chain] = readdirSync(folder);
+  writeFileSync(join(folder, chain, '4.page'), 'junk');
+  const damaged = await visit(folder);
+  rmSync(join(folder, chain, '2.page'));
+  const missing = await visit(folder);
+  const mended = await visit(folder);
+  assert.ok(damaged > 64 && damaged < BLOCKS && missing > damaged && mended < 40, JSON.stringify({ damaged, missing, mended }));
+});
+
+test('pages of other versions of the format are deleted, and other files are not', async () => {
+  for (const name of ['rootlight-v0-mainnet-newest', 'rootlight-v1-testnet-newest', 'mine']) mkdirSync(join(folder, name));
+  const pages = pagesIn(folder, { network: 'mainnet' });
+  await pages.save(0, [Uint8Array.of(1)]);
+  assert.deepEqual(readdirSync(folder).sort(), ['mine', 'rootlight-v1-mainnet-newest', 'rootlight-v1-testnet-newest']);
+  pages.close();
+});
+
+test('of two clients one writes, and the other takes over', async () => {
+  const turns = [];
+  const open = (name) => pagesIn(folder, { network: 'mainnet' }, { onTurn: (first) => turns.push([name, first]) });
+  const first = open('first');
+  await first.save(0, [Uint8Array.of(1)]);
+  const second = open('second');
+  await second.save(0, [Uint8Array.of(2), Uint8Array.of(3)]);
+  assert.deepEqual([await second.count(), ...(await second.read(0))], [1, 1]);
+  first.close();
+  await until(() => turns.length > 0, 'the second client becomes the writer');
+  assert.deepEqual(turns, [['second', 0]]);
+  await second.save(0, [Uint8Array.of(2), Uint8Array.of(3)]);
+  assert.equal(await second.count(), 2);
+  second.close();
+});
+
+test('the lock of a process that was killed is taken over, and that of a running one is not', async () => {
+  const script = (end) => `
+    import { pagesIn } from './store.js';
+    const pages = pagesIn(JSON.parse(process.argv[1]), { network: 'mainnet' });
+    await pages.save(0, [Uint8Array.of(1)]);
+    console.log(process.pid);
+    ${end}`;
+  const { stdout } = await runScript(script("process.kill(process.pid, 'SIGKILL');"), [folder]);
+  assert.ok(files().includes('writer'), stdout);
+  const pages = pagesIn(folder, { network: 'mainnet' });
+  await pages.save(1, [Uint8Array.of(2)]);
+  assert.equal(await pages.count(), 2);
+  await runScript(script(''), [folder]);
+  assert.deepEqual([await pages.count(), ...(await pages.read(1))], [2, 2]);
+  pages.close();
+});
+
+test('a directory that cannot be written is reported once', async () => {
+  writeFileSync(join(folder, 'file'), '');
+  const told = [];
+  const pages = pagesIn(join(folder, 'file'), { network: 'mainnet' }, { onError: ({ message }) => told.push(message) });
+  await pages.save(0, [Uint8Array.of(1)]);
+  assert.equal(await pages.count(), 0);
+  assert.equal(told.length, 1);
+  assert.match(told[0], /^verified headers are not kept: (ENOTDIR|EEXIST)/);
+});

@@ -1,0 +1,234 @@
+// Events, signals and changes of upstreams of a provider, in Node.js. Its upstream is a development chain in the same process.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { createDevChain } from '../dev.js';
+import { createProvider } from '../index.js';
+import { isLocal } from '../verification.js';
+import { transportTo } from './lib/chain-transport.mjs';
+import { lightClient } from './lib/light-client.mjs';
+import { keepRunning } from './lib/running.mjs';
+import { pause, until } from './lib/wait.mjs';
+
+const withLight = (options, work) =>
+  keepRunning(async () => {
+    const setup = await lightClient(options);
+    try {
+      await work(setup);
+    } finally {
+      setup.close();
+    }
+  });
+
+test('connect is emitted with the chain to code that listens after the provider is made', () =>
+  withLight({}, async ({ light, chain }) => {
+    const told = [];
+    light.on('connect', (event) => told.push(event));
+    await until(() => told.length > 0, 'the event connect');
+    assert.deepEqual(told, [{ chainId: '0x21' }]);
+    const other = await createDevChain();
+    other.on('connect', (event) => told.push(event));
+    await until(() => told.length > 1, 'the event connect of a development chain');
+    assert.deepEqual(told[1], { chainId: '0x21' });
+    other.close();
+  }));
+
+test('progress is emitted with each new head', () =>
+  withLight({}, async ({ light, chain }) => {
+    const told = [];
+    light.on('progress', (event) => told.push(event));
+    await chain.request({ method: 'evm_mine' });
+    await until(() => told.some(({ currentBlock }) => currentBlock === 4), 'progress to block 4');
+    assert.deepEqual(Object.keys(told[0]), ['startingBlock', 'currentBlock', 'highestBlock', 'headersPerSecond', 'secondsLeft']);
+  }));
+
+/** The events `verification` of a provider, in order. */
+function verifications(provider) {
+  const told = [];
+  provider.on('verification', (event) => told.push(event));
+  return async (count) => {
+    await until(() => told.length >= count, `${count} events`);
+    return told;
+  };
+}
+
+test('each answer is followed by an event that says what it rests on', () =>
+  withLight({}, async ({ light, ask, chain }) => {
+    const events = verifications(light);
+    const [rich] = await chain.request({ method: 'eth_accounts' });
+    await ask('eth_chainId');
+    await ask('eth_getBalance', rich, '0x1');
+    await ask('eth_getTransactionByHash', `0x${'ab'.repeat(32)}`);
+    const told = await events(3);
+    const of = (method) => told.find((event) => event.method === method);
+    const [constant, balance, absent] = ['eth_chainId', 'eth_getBalance', 'eth_getTransactionByHash'].map(of);
+    assert.deepEqual(constant, { method: 'eth_chainId', level: 'local', depth: null, evidence: null, caught: [] });
+    assert.deepEqual([balance.method, balance.level, balance.depth], ['eth_getBalance', 'verified', 2]);
+    assert.deepEqual([balance.evidence.blockNumber, balance.evidence.origin, balance.evidence.canonical], ['0x1', 'mined', true]);
+    assert.deepEqual([absent.level, absent.depth], ['unproven-absence', null]);
+  }));
+
+test('nothing is asked for events that no listener wants', async (t) => {
+  const asked = [];
+  await withLight({}, async ({ ask }) => {
+    t.mock.method(JSON, 'stringify', ((real) => function (value, ...more) {
+      if (value?.method) asked.push(value.method);
+      return real.call(JSON, value, ...more);
+    })(JSON.stringify));
+    await ask('eth_chainId');
+    await pause(20);
+    t.mock.restoreAll();
+  });
+  assert.ok(!asked.includes('rootlight_verification') && !asked.includes('rootlight_upstreams'), String(asked));
+});
+
+/** A transport that adds one wei to proven balances: it changes a byte of each account proof. */
+const lying = (honest) => async (body) => {
+  const text = new TextDecoder().decode(await honest(body));
+  const changed = JSON.parse(text, (key, value) => (key === 'accountProof' ? value.map((node) => node.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))) : value));
+  return new TextEncoder().encode(JSON.stringify(changed));
+};
+
+test('an upstream that lies is named in the event, and the answer is proven by another one', () =>
+  withLight({ wrap: (honest) => [lying(honest), honest] }, async ({ light, ask, chain }) => {
+    const events = verifications(light);
+    const [, ...accounts] = await chain.request({ method: 'eth_accounts' });
+    let count = 0;
+    const caught = () => until(async () => {
+      const address = accounts[count % accounts.length];
+      count += 1;
+      assert.equal(await ask('eth_getBalance', address, '0x2'), '0x21e19e0c9bab2400000');
+      return (await events(count)).flatMap((event) => event.caught)[0];
+    }, 'a lie');
+    const { upstream, method, rule } = await caught();
+    assert.equal(upstream, 'upstream 0');
+    assert.match(method, /getProof|getWitness/);
+    assert.ok(rule.length > 0);
+    // It is reported once.
+    await ask('eth_getBalance', accounts[0], '0x2');
+    const all = await events(count + 1);
+    assert.equal(all.flatMap((event) => event.caught).filter((record) => record.rule === rule && record.method === method).length, 1);
+  }));
+
+test('an answer that no upstream proves is refused, and the event says so', () =>
+  withLight({ wrap: lying }, async ({ light, ask, chain }) => {
+    const events = verifications(light);
+    const [rich] = await chain.request({ method: 'eth_accounts' });
+    await assert.rejects(ask('eth_getBalance', rich, '0x2'), { code: -32002 });
+    const [event] = await events(1);
+    assert.deepEqual([event.method, event.level, event.error.code], ['eth_getBalance', 'refused', -32002]);
+    assert.equal(event.caught[0]?.upstream, 'upstream 0');
+  }));
+
+test('methods count as local exactly where the method table says so', () => {
+  const table = readFileSync(new URL('../../docs/methods.md', import.meta.url), 'utf8');
+  const rows = [...table.matchAll(/^\| (`[^|]+) \|[^|]*\|[^|]*\| (\w+) \|[^|]*\|[^|]*\| ([^|]+) \|/gm)];
+  assert.ok(rows.length > 80, `${rows.length} rows`);
+  for (const [, names, level, light] of rows) {
+    if (light.trim().startsWith('-32')) continue;
+    for (const [, name] of names.matchAll(/`(\w[\w.]*)`/g)) assert.equal(isLocal(name), level === 'local', name);
+  }
+});
+
+test('a signal ends a request at once, and the provider stays usable', () =>
+  withLight({}, async ({ light, ask, chain }) => {
+    const reason = new Error('not needed any more');
+    const [rich] = await chain.request({ method: 'eth_accounts' });
+    const call = { method: 'eth_getBalance', params: [rich, '0x1'] };
+    assert.equal(await light.request(call, { signal: AbortSignal.abort(reason) }).catch((error) => error), reason);
+    const controller = new AbortController();
+    const asked = light.request(call, { signal: controller.signal });
+    controller.abort(reason);
+    assert.equal(await asked.catch((error) => error), reason);
+    assert.equal(await light.request(call, { signal: new AbortController().signal }), '0x21e19e0c9bab2400000');
+    assert.equal(await ask('eth_chainId'), '0x21');
+  }));
+
+test('a subscription whose request was aborted ends', () =>
+  withLight({}, async ({ light, chain }) => {
+    const told = [];
+    light.on('message', (event) => told.push(event));
+    const controller = new AbortController();
+    const asked = light.request({ method: 'eth_subscribe', params: ['newHeads'] }, { signal: controller.signal });
+    controller.abort();
+    await assert.rejects(asked, { name: 'AbortError' });
+    await chain.request({ method: 'evm_mine' });
+    await until(async () => (await light.request({ method: 'eth_blockNumber' })) === '0x4', 'block 4');
+    await pause(50);
+    assert.deepEqual(told, []);
+  }));
+
+test('upstreams are replaced without a gap in subscriptions', () =>
+  withLight({}, async ({ light, ask, chain, options }) => {
+    const heads = [];
+    light.on('message', ({ type, data }) => heads.push([type, data.subscription, data.result?.number]));
+    const subscription = await ask('eth_subscribe', 'newHeads');
+    const counted = { count: 0 };
+    const next = (body) => {
+      counted.count += 1;
+      return options.upstreams(body);
+    };
+    await light.setUpstreams([next]);
+    assert.ok(counted.count > 0);
+    const before = counted.count;
+    await chain.request({ method: 'evm_mine' });
+    await until(() => heads.length > 0, 'the next head');
+    assert.deepEqual(heads, [['eth_subscription', subscription, '0x4']]);
+    assert.ok(counted.count > before);
+    assert.equal((await ask('rootlight_upstreams')).length, 1);
+    assert.equal(await ask('eth_unsubscribe', subscription), true);
+  }));
+
+test('upstreams that lead nowhere are refused, and the former ones stay', () =>
+  withLight({}, async ({ light, ask }) => {
+    const down = async () => Promise.reject(new Error('connection refused'));
+    await assert.rejects(light.setUpstreams([down]), { code: 4900, message: /connection refused/ });
+    await assert.rejects(light.setUpstreams([]), { code: -32600, message: /at least one/ });
+    await assert.rejects(light.setUpstreams('http://['), { name: 'TypeError', message: /neither a function nor an address/ });
+    const hanging = light.setUpstreams([() => new Promise(() => {})], { signal: AbortSignal.timeout(50) });
+    await assert.rejects(hanging, { name: 'TimeoutError' });
+    assert.equal(await ask('eth_blockNumber'), '0x3');
+  }));
+
+test('requests that were pending when the upstreams changed are still answered', () =>
+  withLight({}, async ({ light, ask, chain, options }) => {
+    const [, account] = await chain.request({ method: 'eth_accounts' });
+    let go;
+    const gate = new Promise((resolve) => (go = resolve));
+    const slow = async (body) => {
+      if (/getProof|getWitness/.test(body)) await gate;
+      return options.upstreams(body);
+    };
+    await light.setUpstreams([slow]);
+    const asked = ask('eth_getBalance', account, '0x1');
+    await light.setUpstreams(options.upstreams);
+    go();
+    assert.equal(await asked, '0x21e19e0c9bab2400000');
+  }));
+
+test('a provider that is closed while its upstreams change stays closed', () =>
+  withLight({}, async ({ light }) => {
+    const changing = light.setUpstreams([() => new Promise(() => {})]);
+    await pause(10);
+    light.close();
+    await assert.rejects(changing, { code: 4900 });
+    await assert.rejects(light.setUpstreams([]), { code: 4900 });
+    await assert.rejects(light.request({ method: 'eth_chainId' }), { code: 4900 });
+  }));
+
+test('a development chain can be given up by a signal while it starts', async () => {
+  await assert.rejects(createDevChain({ signal: AbortSignal.abort() }), { name: 'AbortError' });
+});
+
+test('the former names of options still work', () =>
+  keepRunning(async () => {
+    const { chain, options, light, close } = await lightClient();
+    const kept = new Map();
+    const store = { get: (key) => kept.get(key), put: (key, value) => void kept.set(key, value) };
+    const { upstreams, storage, ...rest } = options;
+    const former = await createProvider({ ...rest, upstream: transportTo(chain), store });
+    await until(() => kept.size > 0, 'stored headers');
+    former.close();
+    close();
+    assert.ok(light);
+  }));

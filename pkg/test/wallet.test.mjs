@@ -1,0 +1,148 @@
+// Accounts and signatures: with the user's wallet, without one, and on a chain that holds keys.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createDevChain } from '../dev.js';
+import { lightClient } from './lib/light-client.mjs';
+import { keepRunning } from './lib/running.mjs';
+
+const ACCOUNT = `0x${'11'.repeat(20)}`;
+
+/** A wallet that records its calls, on the chain of the tests unless told otherwise. */
+function fakeWallet({ chainId = '0x21', fail } = {}) {
+  const listeners = new Set();
+  const wallet = {
+    calls: [],
+    chainId,
+    async request({ method, params }) {
+      wallet.calls.push({ method, params });
+      if (method === 'eth_chainId') return wallet.chainId;
+      if (fail) throw fail;
+      return method === 'eth_accounts' || method === 'eth_requestAccounts' ? [ACCOUNT] : `answer to ${method}`;
+    },
+    on: (event, listener) => void (event === 'accountsChanged' && listeners.add(listener)),
+    removeListener: (event, listener) => void listeners.delete(listener),
+    select: (accounts) => listeners.forEach((listener) => listener(accounts)),
+    listeners,
+  };
+  return wallet;
+}
+
+/** Runs work with a light client, and closes it. */
+const withLight = (options, work) =>
+  keepRunning(async () => {
+    const setup = await lightClient(options);
+    try {
+      await work(setup);
+    } finally {
+      setup.close();
+    }
+  });
+
+const code = (promise) => promise.then((value) => assert.fail(`there is an answer: ${JSON.stringify(value)}`), (error) => error.code);
+
+test('without a wallet there are no accounts, and signing is refused with the codes of EIP-1193', () =>
+  withLight({}, async ({ ask }) => {
+    assert.deepEqual(await ask('eth_accounts'), []);
+    for (const method of ['eth_requestAccounts', 'eth_sendTransaction', 'eth_sign', 'personal_sign', 'eth_signTypedData_v4']) {
+      assert.equal(await code(ask(method)), 4100, method);
+    }
+    for (const method of ['wallet_getPermissions', 'wallet_watchAsset', 'personal_listAccounts']) assert.equal(await code(ask(method)), 4200, method);
+    // Libraries try methods that nodes may lack, and go on when this code tells them so.
+    for (const method of ['eth_maxPriorityFeePerGas', 'eth_fillTransaction']) assert.equal(await code(ask(method)), -32601, method);
+  }));
+
+test('a switch to the provider\'s own chain succeeds, and one to another chain is refused', () =>
+  withLight({}, async ({ ask }) => {
+    for (const chainId of ['0x21', '0x021']) assert.equal(await ask('wallet_switchEthereumChain', { chainId }), null);
+    assert.equal(await code(ask('wallet_switchEthereumChain', { chainId: '0x1' })), 4902);
+    assert.equal(await code(ask('wallet_addEthereumChain', { chainId: '0x1', chainName: 'Other' })), 4902);
+    for (const chainId of [undefined, '', 'main', {}]) assert.equal(await code(ask('wallet_switchEthereumChain', { chainId })), -32602);
+  }));
+
+test('account and signing methods go to the wallet, and reads are proven here', async () => {
+  const signer = fakeWallet();
+  await withLight({ signer }, async ({ ask, chain }) => {
+    assert.deepEqual(await ask('eth_requestAccounts'), [ACCOUNT]);
+    assert.deepEqual(await ask('eth_accounts'), [ACCOUNT]);
+    assert.equal(await ask('personal_sign', '0x12', ACCOUNT), 'answer to personal_sign');
+    assert.equal(await ask('wallet_watchAsset', { type: 'ERC20' }), 'answer to wallet_watchAsset');
+    const [rich] = await chain.request({ method: 'eth_accounts' });
+    assert.equal(await ask('eth_getBalance', rich, 'latest'), '0x21e19e0c9bab2400000');
+    assert.equal(await ask('eth_chainId'), '0x21');
+    const forwarded = signer.calls.map(({ method }) => method);
+    assert.deepEqual(forwarded, ['eth_requestAccounts', 'eth_accounts', 'eth_chainId', 'personal_sign', 'wallet_watchAsset']);
+  });
+});
+
+test('a transaction names the chain that the wallet must sign for', async () => {
+  const signer = fakeWallet();
+  await withLight({ signer }, async ({ ask }) => {
+    const transaction = Object.freeze({ from: ACCOUNT, to: ACCOUNT });
+    await ask('eth_sendTransaction', transaction);
+    assert.deepEqual(signer.calls.at(-1).params, [{ ...transaction, chainId: '0x21' }]);
+    await ask('eth_sendTransaction', { ...transaction, chainId: 33 });
+    assert.equal(signer.calls.at(-1).params[0].chainId, 33);
+    const before = signer.calls.filter(({ method }) => method === 'eth_sendTransaction').length;
+    assert.equal(await code(ask('eth_sendTransaction', { ...transaction, chainId: '0x1' })), 4901);
+    assert.equal(signer.calls.filter(({ method }) => method === 'eth_sendTransaction').length, before);
+  });
+});
+
+test('a wallet on another chain signs nothing, and may switch', async () => {
+  const signer = fakeWallet({ chainId: '0x1' });
+  await withLight({ signer }, async ({ ask }) => {
+    for (const method of ['eth_sendTransaction', 'personal_sign', 'eth_signTypedData_v4']) assert.equal(await code(ask(method, {})), 4901, method);
+    assert.ok(signer.calls.every(({ method }) => method === 'eth_chainId'));
+    await ask('wallet_switchEthereumChain', { chainId: '0x21' });
+    assert.deepEqual(signer.calls.at(-1), { method: 'wallet_switchEthereumChain', params: [{ chainId: '0x21' }] });
+    // Some wallets return a plain number.
+    signer.chainId = 33;
+    assert.equal(await ask('eth_sendTransaction', {}), 'answer to eth_sendTransaction');
+  });
+});
+
+test('errors of the wallet arrive unchanged', async () => {
+  const fail = Object.assign(new Error('the user said no'), { code: 4001, data: { reason: 'no' } });
+  await withLight({ signer: fakeWallet({ fail }) }, async ({ ask }) => {
+    for (const method of ['eth_requestAccounts', 'eth_sendTransaction']) {
+      assert.equal(await ask(method, {}).catch((error) => error), fail);
+    }
+  });
+});
+
+test('changes of the wallet\'s accounts are passed on until the provider is closed', async () => {
+  const signer = fakeWallet();
+  const told = [];
+  await withLight({ signer }, async ({ light }) => {
+    light.on('accountsChanged', (accounts) => told.push(accounts));
+    signer.select([ACCOUNT]);
+    signer.select([]);
+    assert.deepEqual(told, [[ACCOUNT], []]);
+  });
+  assert.equal(signer.listeners.size, 0);
+});
+
+test('a development chain signs with its own accounts', async () => {
+  const chain = await createDevChain();
+  const ask = (method, ...params) => chain.request({ method, params });
+  const accounts = await ask('eth_requestAccounts');
+  assert.deepEqual(accounts, await ask('eth_accounts'));
+  assert.equal(await ask('personal_sign', '0x1234', accounts[0]), await ask('eth_sign', accounts[0], '0x1234'));
+  assert.equal(await ask('wallet_switchEthereumChain', { chainId: '0x21' }), null);
+  assert.equal(await code(ask('wallet_switchEthereumChain', { chainId: '0x1e' })), 4902);
+  for (const method of ['eth_signTypedData_v4', 'personal_ecRecover', 'wallet_getPermissions']) assert.equal(await code(ask(method)), 4200, method);
+  chain.close();
+});
+
+test('addresses are accepted with the checksum of EIP-55, with that of EIP-1191, and without one', () =>
+  withLight({}, async ({ ask }) => {
+    // The same address, as wallets of Ethereum, of Rootstock mainnet and of Rootstock testnet write it.
+    for (const address of [
+      '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
+      '0x5aaEB6053f3e94c9b9A09f33669435E7ef1bEAeD',
+      '0x5aAeb6053F3e94c9b9A09F33669435E7EF1BEaEd',
+      '0x5AAEB6053F3E94C9B9A09F33669435E7EF1BEAED',
+    ]) {
+      assert.equal(await ask('eth_getBalance', address, 'latest'), '0x0');
+    }
+  }));
