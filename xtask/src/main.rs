@@ -16,6 +16,7 @@ mod fuzz;
 mod links;
 mod nodes;
 mod packages;
+mod page;
 mod peers;
 mod projects;
 mod release;
@@ -37,6 +38,7 @@ cargo xtask <task>
                                command
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size
+  page                         build the page that the program serves into www/dist; the next build embeds it
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
   abuse [NAME..]               abuse the server over loopback: peak memory, and what others wait meanwhile
                                (ABUSED=PROGRAM for another one than the one built here)
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Some((&"test", rest)) => suite::test(rest),
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
+        Some((&"page", [])) => page::run(),
         Some((&"spec", rest)) => spec::run(rest),
         Some((&"api", rest)) => api::run(rest),
         Some((&"release", rest)) => release::run(rest),

@@ -23,6 +23,9 @@ const MAX_BYTES: u64 = 3 * 1024 * 1024;
 /// Macros that make another file part of a source file.
 const INCLUDES: [&str; 4] = ["include_str!(", "include_bytes!(", "include!(", "#[path = "];
 
+/// How a source file includes one that the package's build script writes.
+const GENERATED: &str = "concat!(env!(\"OUT_DIR\")";
+
 /// Packs the published crates without building them, and checks that each is complete.
 pub(crate) fn check(log: &mut Log) -> Outcome {
     let metadata = log.read(Cmd::new("cargo metadata --locked --no-deps --format-version 1"))?;
@@ -115,7 +118,8 @@ fn unpacked<'a>(folder: &'a Path, files: &'a BTreeSet<PathBuf>) -> impl Iterator
 fn included(source: &Path, text: &str) -> Vec<PathBuf> {
     let base = source.parent().unwrap_or(Path::new(""));
     let starts = INCLUDES.iter().flat_map(|word| text.match_indices(word).map(|(at, word)| at + word.len()));
-    let arguments = starts.filter_map(|at| text.get(at..));
+    // Files that the build script writes are made anew wherever the package is built.
+    let arguments = starts.filter_map(|at| text.get(at..)).filter(|rest| !rest.starts_with(GENERATED));
     arguments
         .map(|rest| match rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
             Some((path, _)) => plain(&base.join(path)),

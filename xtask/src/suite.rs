@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use crate::cargo::host_crates;
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
-use crate::{api, clients, dependencies, features, links, packages, projects, release, spec, tools, wasm};
+use crate::{
+    api, clients, dependencies, features, links, packages, page, projects, release, spec, tools, wasm,
+};
 
 /// One installation step or check.
 struct Part {
@@ -62,15 +64,19 @@ const BROWSER: [Part; 4] = [
 ];
 
 /// Checks that need the results of [`HOST`] and [`BROWSER`].
-const LAST: [Part; 2] =
-    [part("tests: client libraries", clients::test), part("tests: built package", package)];
+const LAST: [Part; 3] = [
+    part("tests: client libraries", clients::test),
+    part("tests: built package", package),
+    part("tests: page", page::test),
+];
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 8] = [
+const FULL: [Part; 9] = [
     part("tests: long runs", long_runs),
     part("tests: web3.js and cast", projects::keyed),
     part("tests: hardhat projects", projects::hardhat),
+    part("tests: page in the program", page::test_embedded),
     part("documentation: features", features::documentation),
     part("cargo-deny", dependencies::deny),
     part("oldest compiler", oldest_compiler),

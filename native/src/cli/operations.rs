@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::server::{Listen, Operations, Proxies, TlsFiles, TrustedProxy};
+use crate::server::{Listen, Operations, Page, Proxies, TlsFiles, TrustedProxy};
 
 /// The address of `--metrics-listen` without a value.
 const METRICS_ADDRESS: &str = "127.0.0.1:4446";
@@ -38,6 +38,9 @@ pub struct OperationArgs {
     /// Seconds that open requests get to finish after SIGTERM
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=3600))]
     pub drain_timeout: u64,
+    /// Do not serve the page to browsers at GET /
+    #[arg(long)]
+    pub no_page: bool,
 }
 
 /// Parses an octal mode.
@@ -56,6 +59,7 @@ impl OperationArgs {
             tls: files.map(|(certificate, key)| TlsFiles { certificate, key }),
             proxies: self.proxies(),
             metrics: self.metrics_listen,
+            page: (!self.no_page).then(Page::embedded),
         }
     }
 

@@ -13,6 +13,7 @@ use tracing::{Instrument as _, Span, debug, debug_span};
 use super::access::{Access, Sender};
 use super::body::{self, Unread};
 use super::compress::{self, Coding};
+use super::page::Page;
 use super::places::ClientConnection;
 use super::probe::{self, Probed};
 use super::proxies::Client;
@@ -96,11 +97,14 @@ async fn route(
     {
         return probed;
     }
+    if !websocket && let Some(shown) = page(shared, &request) {
+        return shown;
+    }
     match *request.method() {
         Method::OPTIONS => return preflight(request.headers()),
         Method::GET if websocket => {}
         Method::POST => {}
-        _ => return not_allowed(),
+        _ => return not_allowed(shared.page.as_ref()),
     }
     let path = request.uri().path();
     let tenant = match shared.entry.admit(path, request.headers(), &client).await {
@@ -294,8 +298,21 @@ fn add_cors(response: &mut Response, origin: HeaderValue, varies: bool) {
     }
 }
 
-fn not_allowed() -> Response {
-    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, "send JSON-RPC by POST");
+/// Answers a browser that asks for a file of the page. Files need no key: they are the same for everybody.
+fn page(shared: &Shared, request: &Request) -> Option<Response> {
+    let path = shared.entry.inside(request.uri().path())?;
+    let page = shared.page.as_ref()?;
+    if path.is_empty() {
+        // The page names its files relative to its own address, which must end with a slash.
+        page.answer(request.method(), "/", request.headers())?;
+        let location = HeaderValue::try_from(format!("{}/", shared.entry.base_path)).ok()?;
+        return Some((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response());
+    }
+    page.answer(request.method(), path, request.headers())
+}
+
+fn not_allowed(page: Option<&Page>) -> Response {
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, Page::hint(page));
     response.headers_mut().insert(header::ALLOW, VERBS);
     response
 }

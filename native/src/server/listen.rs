@@ -113,6 +113,7 @@ impl Server {
             service,
             live: live.clone(),
             entry: Arc::new(config.entry),
+            page: config.operations.page,
             websockets: Places::new(config.limits.websockets),
             limits: Arc::new(config.limits),
             key_sockets: KeySockets::default(),

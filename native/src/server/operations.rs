@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::page::Page;
 use super::proxies::Proxies;
 use super::sockets::Listen;
 
@@ -22,6 +23,8 @@ pub struct Operations {
     pub proxies: Proxies,
     /// Address of the listener for metrics and probes.
     pub metrics: Option<SocketAddr>,
+    /// The page that browsers get at `/`; `None` for none.
+    pub page: Option<Page>,
 }
 
 impl Default for Operations {
@@ -32,6 +35,7 @@ impl Default for Operations {
             tls: None,
             proxies: Proxies::default(),
             metrics: None,
+            page: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::entry::Entry;
 use super::key_sockets::KeySockets;
 use super::limits::Limits;
 use super::live::Live;
+use super::page::Page;
 use super::places::Places;
 use crate::bans::HostBans;
 use crate::runs::Runs;
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
     /// The settings that can change.
     pub(crate) live: Arc<Live>,
     pub(crate) entry: Arc<Entry>,
+    /// The page for browsers.
+    pub(crate) page: Option<Page>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) websockets: Arc<Places>,
     /// The WebSockets of each API key.

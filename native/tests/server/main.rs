@@ -9,6 +9,7 @@ mod http;
 mod keys;
 mod logs;
 mod operations;
+mod page;
 mod pages;
 mod subscriptions;
 mod tls;

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log, ask, target_dir};
 use crate::steps::{Outcome, Run};
-use crate::{tools, wasm};
+use crate::{page, tools, wasm};
 
 use program::{TARGETS, Target};
 
@@ -40,10 +40,13 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     }
     let run = Run::new(false);
     if run.step("empty the folder", empty) {
+        // The programs embed the page, which contains the package's modules.
+        packages(&run);
+        let _ = run.step("setup: packages of the page", page::npm_packages)
+            && run.step("page", page::for_program);
         for target in TARGETS.iter().filter(|target| args.is_empty() || args.contains(&target.triple)) {
             programs(&run, target);
         }
-        packages(&run);
         run.step("checksums", checksums);
         println!("\nmade in {}", folder().display());
     }

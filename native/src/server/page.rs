@@ -1,0 +1,128 @@
+//! The page: files that the program contains, served at GET `/` and below `/assets/`.
+
+use std::io::Read as _;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::compress::{self, Coding};
+
+/// What the page may do. Scripts, styles and WebAssembly come from this server only, the page calls no other server, no
+/// other page may show it in a frame, and text cannot become script: the page reads text from the chain, and shares its
+/// origin with a server that may hold keys.
+const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; \
+     connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+     require-trusted-types-for 'script'; trusted-types 'none'";
+/// Names of assets contain a hash of their contents, so browsers may keep them.
+const KEEP: &str = "public, max-age=31536000, immutable";
+/// What a server answers to other requests than POST.
+const JSON_RPC: &str = "send JSON-RPC by POST";
+/// What a program without the page answers.
+const NOT_BUILT: &str = "send JSON-RPC by POST; this program was built without its page for browsers: run \
+     `cargo xtask page`, then build it again";
+
+/// A file of the page.
+#[derive(Debug, Clone, Copy)]
+pub struct PageFile {
+    /// The path in the address; `/` for the page itself.
+    pub path: &'static str,
+    /// The media type.
+    pub kind: &'static str,
+    /// The contents, compressed by Brotli.
+    pub brotli: &'static [u8],
+    /// The contents, compressed by gzip.
+    pub gzip: &'static [u8],
+}
+
+/// The page that a server shows to browsers.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// All files; empty if the page was not built.
+    pub files: &'static [PageFile],
+}
+
+impl Page {
+    /// The page that was built before this program. It has no files if it was not built.
+    #[must_use]
+    pub const fn embedded() -> Self {
+        Self { files: include!(concat!(env!("OUT_DIR"), "/page.rs")) }
+    }
+
+    /// Answers a GET or HEAD request for a path below the base path; `None` for paths that are not the page's.
+    pub(super) fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+        if *method != Method::GET && *method != Method::HEAD {
+            return None;
+        }
+        self.files.iter().find(|file| file.path == path).map(|file| file.response(headers))
+    }
+
+    /// The text of the answer to a GET request for something else than a file of the page.
+    pub(super) const fn hint(page: Option<&Self>) -> &'static str {
+        match page {
+            Some(Self { files: [] }) => NOT_BUILT,
+            _ => JSON_RPC,
+        }
+    }
+}
+
+impl PageFile {
+    fn response(&self, headers: &HeaderMap) -> Response {
+        let (body, coding) = match compress::coding(headers) {
+            Some(Coding::Brotli) => (Bytes::from_static(self.brotli), Some(Coding::Brotli)),
+            Some(Coding::Gzip) => (Bytes::from_static(self.gzip), Some(Coding::Gzip)),
+            None => match self.plain() {
+                Some(plain) => (plain.into(), None),
+                None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            },
+        };
+        let mut response = (StatusCode::OK, body).into_response();
+        let cache = if self.path == "/" { "no-cache" } else { KEEP };
+        let set = [
+            (header::CONTENT_TYPE, self.kind),
+            (header::CACHE_CONTROL, cache),
+            (header::VARY, "accept-encoding"),
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::X_FRAME_OPTIONS, "DENY"),
+        ];
+        for (name, value) in set {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        let isolated = ["cross-origin-opener-policy", "cross-origin-resource-policy"];
+        for name in isolated {
+            response.headers_mut().insert(name, HeaderValue::from_static("same-origin"));
+        }
+        if let Some(coding) = coding {
+            let name = HeaderValue::from_static(coding.name());
+            response.headers_mut().insert(header::CONTENT_ENCODING, name);
+        }
+        response
+    }
+
+    /// The contents, for the few clients that accept neither coding: the largest file takes some ten milliseconds.
+    fn plain(&self) -> Option<Vec<u8>> {
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(self.gzip).read_to_end(&mut plain).ok()?;
+        Some(plain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_page_has_an_index_and_hashed_assets_only() {
+        let files = Page::embedded().files;
+        for file in files.iter().filter(|file| file.path != "/") {
+            assert!(file.path.starts_with("/assets/"), "{}: other paths could be API keys", file.path);
+            assert!(file.plain().is_some(), "{}: gzip", file.path);
+            let mut plain = Vec::new();
+            brotli::Decompressor::new(file.brotli, 4096).read_to_end(&mut plain).unwrap();
+            assert_eq!(Some(plain), file.plain(), "{}: both forms have the same contents", file.path);
+        }
+        assert!(files.is_empty() || files.iter().any(|file| file.path == "/"), "no index.html");
+    }
+}

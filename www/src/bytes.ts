@@ -1,0 +1,82 @@
+// Bytes, numbers and times, and how the page writes them.
+
+/** The bytes of `0x` hexadecimal; throws for other text. */
+export function fromHex(text: string): Uint8Array {
+  const digits = text.startsWith('0x') ? text.slice(2) : text;
+  if (digits.length % 2 !== 0 || !/^[0-9a-f]*$/i.test(digits)) throw new Error('not hexadecimal bytes');
+  return Uint8Array.from({ length: digits.length / 2 }, (_, at) => Number.parseInt(digits.slice(2 * at, 2 * at + 2), 16));
+}
+
+export const digits = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+
+export const toHex = (bytes: Uint8Array): string => `0x${digits(bytes)}`;
+
+export const quantity = (value: number | bigint): string => `0x${value.toString(16)}`;
+
+export function concat(...parts: Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+export const equal = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, at) => byte === b[at]);
+
+export const reversed = (bytes: Uint8Array): Uint8Array => bytes.slice().reverse();
+
+export const ascii = (text: string): Uint8Array => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+
+/** The last position of `part` in `whole`; -1 if there is none. */
+export function lastIndexOf(whole: Uint8Array, part: Uint8Array): number {
+  for (let at = whole.length - part.length; at >= 0; at -= 1) if (equal(whole.subarray(at, at + part.length), part)) return at;
+  return -1;
+}
+
+/** A big-endian number. */
+export const toBig = (bytes: Uint8Array): bigint => (bytes.length === 0 ? 0n : BigInt(toHex(bytes)));
+
+/** The first and the last bytes of a long hexadecimal text. */
+export const short = (hex: string, front = 6, back = 4): string =>
+  hex.length <= 2 + 2 * (front + back) ? hex : `${hex.slice(0, 2 + 2 * front)}…${hex.slice(-2 * back)}`;
+
+export const grouped = (value: number | bigint): string => value.toLocaleString('en-US');
+
+/** An amount with decimals, without trailing zeros. */
+export function units(amount: bigint, decimals = 18): string {
+  const sign = amount < 0n ? '-' : '';
+  const text = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, '0');
+  const whole = BigInt(text.slice(0, text.length - decimals));
+  const rest = decimals === 0 ? '' : text.slice(-decimals).replace(/0+$/, '');
+  return `${sign}${grouped(whole)}${rest && `.${rest}`}`;
+}
+
+export const rbtc = (wei: bigint): string => `${units(wei)} RBTC`;
+
+/** How long ago a time was, in words. */
+export function ago(seconds: number, now = Date.now() / 1000): string {
+  const age = Math.max(0, Math.round(now - seconds));
+  if (age < 5) return 'just now';
+  if (age < 60) return `${age} s ago`;
+  if (age < 3600) return `${Math.floor(age / 60)} min ago`;
+  if (age < 86_400) return `${Math.floor(age / 3600)} h ago`;
+  return `${grouped(Math.floor(age / 86_400))} days ago`;
+}
+
+/** Wei from a decimal amount of RBTC; throws for other text. */
+export function toWei(text: string): bigint {
+  const parts = /^(\d{1,12})(?:\.(\d{0,18}))?$/.exec(text.trim());
+  if (!parts) throw new Error('write an amount such as 1.5');
+  return BigInt(parts[1] ?? 0) * 10n ** 18n + BigInt((parts[2] ?? '').padEnd(18, '0') || 0);
+}
+
+const ADDRESS = /^0x[0-9a-f]{40}$/i;
+
+/** An address in lower case; throws for other text. */
+export function toAddress(text: string): string {
+  const address = text.trim().toLowerCase();
+  if (!ADDRESS.test(address)) throw new Error('an address is 0x and 40 hexadecimal digits');
+  return address;
+}

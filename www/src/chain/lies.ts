@@ -1,0 +1,98 @@
+// Ways in which an upstream may lie. Each wraps an honest upstream and changes its answers, as consistently as a forger can.
+import { fromHex, quantity, toHex } from '../bytes.ts';
+import { word } from '../contracts/abi.ts';
+import { readHeader } from '../proof/header.ts';
+import { decodeBytes, decodeList, encodeBytes, encodeList } from '../proof/rlp.ts';
+import { type Call, claim, type Exchange, type Reply, through, without } from './upstream.ts';
+
+export type LieName = 'balance' | 'token' | 'log' | 'block';
+
+export interface Lie {
+  readonly name: LieName;
+  readonly title: string;
+  /** What the upstream does, in one sentence. */
+  readonly tells: string;
+}
+
+export const LIES: readonly Lie[] = [
+  { name: 'balance', title: 'A balance', tells: 'The upstream adds a million RBTC to every account, and forges the end of the proof to match.' },
+  { name: 'token', title: 'A token balance', tells: 'The upstream adds a million tokens to the holder’s account in the contract’s storage.' },
+  { name: 'log', title: 'A payment', tells: 'The upstream multiplies the amount of every token payment by a thousand, in logs and receipts.' },
+  { name: 'block', title: 'A whole block', tells: 'The upstream makes up the newest block: another state root, and the hash recomputed to match. Only the Bitcoin work is missing.' },
+];
+
+const MILLION = 1_000_000n * 10n ** 18n;
+
+type Json = Record<string, unknown>;
+
+const withResult = (reply: Reply, result: unknown): Reply => ({ jsonrpc: '2.0', id: reply.id, result });
+const isHex = (value: unknown): value is string => typeof value === 'string' && value.startsWith('0x');
+
+/** A proof whose last node has other bytes at its end, where the value is. */
+function forgedNodes(nodes: unknown): unknown {
+  if (!Array.isArray(nodes) || nodes.length === 0) return nodes;
+  const last = decodeBytes(fromHex(String(nodes.at(-1)))).slice();
+  const at = Math.max(0, last.length - 6);
+  last[at] = (last[at] ?? 0) ^ 0x2a;
+  return [...nodes.slice(0, -1), toHex(encodeBytes(last))];
+}
+
+function balance(call: Call, reply: Reply): Reply {
+  if (call.method === 'eth_getBalance' && isHex(reply.result)) return withResult(reply, quantity(BigInt(reply.result) + MILLION));
+  if (call.method !== 'eth_getProof' || !reply.result) return reply;
+  const proof = reply.result as Json;
+  const more = quantity(BigInt(String(proof['balance'])) + MILLION);
+  return withResult(reply, { ...proof, balance: more, accountProof: forgedNodes(proof['accountProof']) });
+}
+
+function token(call: Call, reply: Reply): Reply {
+  if (call.method === 'eth_call' && isHex(reply.result) && reply.result.length === 66) {
+    return withResult(reply, toHex(word(BigInt(reply.result) + MILLION)));
+  }
+  const cells = call.method === 'eth_getProof' ? (reply.result as Json | null)?.['storageProof'] : undefined;
+  if (!Array.isArray(cells)) return reply;
+  const forged = (cells as Json[]).map((cell) => ({ ...cell, value: quantity(BigInt(String(cell['value'])) + MILLION), proof: forgedNodes(cell['proof']) }));
+  return withResult(reply, { ...(reply.result as Json), storageProof: forged });
+}
+
+/** Logs with other amounts, at any depth of an answer. */
+function inflated(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inflated);
+  if (value === null || typeof value !== 'object') return value;
+  const entries = Object.entries(value).map(([key, inner]) => {
+    const amount = key === 'data' && isHex(inner) && inner.length === 66;
+    return [key, amount ? toHex(word(BigInt(inner) * 1000n)) : inflated(inner)];
+  });
+  return Object.fromEntries(entries);
+}
+
+const OF_LOGS = /Logs|Receipt/;
+/** Answers in bytes: a forger leaves them out, because they would give the lie away. */
+const IN_BYTES = ['rsk_getRawTransactionReceiptByHash', 'rootlight_getHeaders', 'rootlight_getWitness', 'rootlight_getBlockWitness'];
+
+/** The newest block with another state root, and the hash that follows from it. */
+async function madeUp(exchange: Exchange, number: string): Promise<{ stateRoot: string; hash: string }> {
+  const raw = String(await claim(exchange, 'rsk_getRawBlockHeaderByNumber', number));
+  const items = decodeList(fromHex(raw)).slice();
+  const root = (items[3] ?? new Uint8Array()).slice().reverse();
+  items[3] = root;
+  return { stateRoot: toHex(root), hash: toHex(readHeader(encodeList(items)).hash) };
+}
+
+function block(exchange: Exchange, head: string): (call: Call, reply: Reply) => Promise<Reply> {
+  const made = madeUp(exchange, head);
+  return async (call, reply) => {
+    const given = reply.result as Json | null | undefined;
+    if (!call.method.startsWith('eth_getBlockBy') || given?.['number'] !== head) return reply;
+    return withResult(reply, { ...given, ...(await made) });
+  };
+}
+
+/** An upstream that tells a lie. `head` is the number of the newest block. */
+export function lying(honest: Exchange, name: LieName, head: string): Exchange {
+  const exchange = without(honest, IN_BYTES);
+  if (name === 'balance') return through(exchange, balance);
+  if (name === 'token') return through(exchange, token);
+  if (name === 'block') return through(exchange, block(exchange, head));
+  return through(exchange, (call, reply) => (OF_LOGS.test(call.method) ? withResult(reply, inflated(reply.result)) : reply));
+}

@@ -1,0 +1,123 @@
+// A light client on a source, and what it asked its upstream.
+import type { Answer, Provider, SyncProgress } from '../../../pkg/index.js';
+import { claim, type Call, through, toTransport, without } from './upstream.ts';
+import type { Source } from './source.ts';
+
+/** Methods that answer with many proofs at once. The page leaves them out, so that it can show each proof. */
+const BUNDLES = ['rootlight_getWitness', 'rootlight_getBlockWitness'];
+
+/** The upstream's name in the client's own reports, since the page gives it functions. */
+export const UPSTREAM = /upstream (\d+)/g;
+
+/** What a block of the chain rests on: `rootlight_verification`. */
+export interface Verification {
+  readonly blockNumber: string;
+  readonly blockHash: string;
+  readonly level: string;
+  readonly depth: string;
+  readonly workOnTop: string | null;
+  readonly headerWork: string | null;
+}
+
+export interface UpstreamReport {
+  readonly name: string;
+  readonly announced: string | null;
+  readonly resting: string | null;
+  readonly latencyMillis: number | null;
+  readonly demerits: number;
+  readonly lies: number;
+  readonly stateProofs: boolean | null;
+  readonly misbehaviour: readonly { readonly method: string; readonly rule: string; readonly lie: boolean }[];
+}
+
+export interface Block {
+  readonly number: string;
+  readonly hash: string;
+  readonly parentHash: string;
+  readonly timestamp: string;
+  readonly miner: string;
+  readonly difficulty: string;
+  readonly gasUsed: string;
+  readonly transactions: readonly string[];
+  readonly uncles: readonly string[];
+  readonly stateRoot: string;
+  readonly receiptsRoot: string;
+  readonly bitcoinMergedMiningCoinbaseTransaction: string;
+  readonly bitcoinMergedMiningMerkleProof: string;
+  readonly hashForMergedMining: string;
+}
+
+export class Session {
+  readonly source: Source;
+  /** Storage cells that the client had to see, by contract: what its execution of calls read. */
+  readonly cells = new Map<string, Set<string>>();
+  private readonly listeners = new Set<(head: number) => void>();
+  private provider: Provider | undefined;
+  head = 0;
+
+  constructor(source: Source) {
+    this.source = source;
+  }
+
+  /** Follows the chain up to its head. */
+  async start(onProgress: (progress: SyncProgress) => void): Promise<void> {
+    const seen = through(without(this.source.exchange, BUNDLES), (call, reply) => {
+      this.note(call);
+      return reply;
+    });
+    this.provider = await this.source.start([toTransport(seen)], { onProgress });
+    this.provider.on('message', () => void this.look());
+    await this.look();
+    await this.request('eth_subscribe', 'newHeads');
+  }
+
+  private note({ method, params }: Call): void {
+    if (method !== 'eth_getProof' || !Array.isArray(params[1])) return;
+    const contract = String(params[0]).toLowerCase();
+    const cells = this.cells.get(contract) ?? new Set();
+    for (const cell of params[1]) cells.add(String(cell));
+    this.cells.set(contract, cells);
+  }
+
+  /** Tells listeners if the head has changed. */
+  private async look(): Promise<void> {
+    const head = Number(await this.request('eth_blockNumber'));
+    if (head === this.head && this.head !== 0) return;
+    this.head = head;
+    for (const listener of this.listeners) listener(head);
+  }
+
+  onHead(listener: (head: number) => void): void {
+    this.listeners.add(listener);
+  }
+
+  /** A proven answer. */
+  async request(method: string, ...params: readonly unknown[]): Promise<unknown> {
+    return (await this.answer(method, ...params)).result;
+  }
+
+  /** A proven answer and its level. */
+  answer(method: string, ...params: readonly unknown[]): Promise<Answer> {
+    if (!this.provider) return Promise.reject(new Error('the light client has not started yet'));
+    return this.provider.requestWithLevel({ method, params });
+  }
+
+  /** What the upstream says, unchecked. */
+  claim(method: string, ...params: readonly unknown[]): Promise<unknown> {
+    return claim(this.source.exchange, method, ...params);
+  }
+
+  block(number: string): Promise<Block | null> {
+    return this.request('eth_getBlockByNumber', number, false) as Promise<Block | null>;
+  }
+
+  verification(number: string): Promise<Verification | null> {
+    return this.request('rootlight_verification', number) as Promise<Verification | null>;
+  }
+
+  close(): void {
+    this.listeners.clear();
+    this.provider?.close();
+    this.source.chain?.close();
+  }
+}

@@ -1,0 +1,107 @@
+// Where the data comes from: the server that this page came from, or a development chain in this tab.
+import type { Checkpoint, Provider, ProviderOptions, SyncProgress, Transport } from '../../../pkg/index.js';
+import { quantity } from '../bytes.ts';
+import { tokenDeployment } from '../contracts/samples.ts';
+import { callData } from '../contracts/abi.ts';
+import { claim, type Exchange, overChain, overTransport, toTransport } from './upstream.ts';
+
+/** An untrusted source of data, and how a light client starts on it. */
+export interface Source {
+  readonly kind: 'server' | 'tab';
+  /** The upstream's name, as the page writes it. */
+  readonly name: string;
+  readonly chainId: number;
+  readonly exchange: Exchange;
+  /** The development chain of this tab, if the source is one. */
+  readonly chain?: Provider;
+  /** A token on the chain, to begin with. */
+  readonly token?: string;
+  /** An account to begin with. */
+  readonly account?: string;
+  /** What the light client trusts, in words. */
+  readonly trusts: string;
+  readonly start: (transports: readonly Transport[], more?: Partial<ProviderOptions>) => Promise<Provider>;
+}
+
+const NETWORKS: Readonly<Record<number, ProviderOptions['network']>> = { 30: 'mainnet', 31: 'testnet', 32: 'devnet', 33: 'regtest' };
+
+export const networkName = (chainId: number): string =>
+  ({ 30: 'Rootstock', 31: 'Rootstock testnet', 33: 'development chain' })[chainId] ?? `chain ${chainId}`;
+
+/** The server's address: this page's own folder, and the API key that `#key=...` gives. Fragments are not sent to servers. */
+function serverAddress(): URL {
+  const key = new URLSearchParams(location.hash.slice(1)).get('key') ?? '';
+  return new URL(`./${encodeURIComponent(key)}`, new URL(location.pathname, location.origin));
+}
+
+/** The block that a light client of a development chain trusts: there is no built-in one. */
+async function firstBlock(exchange: Exchange): Promise<Checkpoint> {
+  const own = (await claim(exchange, 'rootlight_checkpoint').catch(() => null)) as { number: string; hash: string; totalDifficulty?: string } | null;
+  if (own) return { number: Number(own.number), hash: own.hash, ...(own.totalDifficulty ? { totalDifficulty: own.totalDifficulty } : {}) };
+  const block = (await claim(exchange, 'eth_getBlockByNumber', '0x0', false)) as { hash: string; totalDifficulty: string };
+  return { number: 0, hash: block.hash, totalDifficulty: block.totalDifficulty };
+}
+
+/** Options that differ by network. Work is free on a development chain, and its newest block may be old. */
+async function settings(chainId: number, exchange: Exchange): Promise<[Pick<ProviderOptions, 'network'> & Partial<ProviderOptions>, string]> {
+  const network = NETWORKS[chainId];
+  if (!network) throw new Error(`this page knows no network with chain id ${chainId}`);
+  if (network === 'mainnet') {
+    return [{ network, checkpoint: 'work', pollSeconds: 10 }, 'the heaviest chain of the last two days, by Bitcoin’s proof of work alone'];
+  }
+  if (network === 'testnet') return [{ network, pollSeconds: 10 }, 'the newest block that is built into this program'];
+  const checkpoint = await firstBlock(exchange);
+  const trusts = `block ${checkpoint.number}, where this development chain begins`;
+  return [{ network, checkpoint, pollSeconds: 0.5, maxAge: 0, store: null }, trusts];
+}
+
+/** The server that this page came from; `undefined` if it does not answer JSON-RPC. */
+export async function serverSource(): Promise<Source | undefined> {
+  if (!/^https?:$/.test(location.protocol)) return undefined;
+  const { createProvider, httpTransport, load } = await import('../../../pkg/index.js');
+  const exchange = overTransport(httpTransport(serverAddress(), { timeout: 10_000 }));
+  const answer = await claim(exchange, 'eth_chainId').catch(() => undefined);
+  if (typeof answer !== 'string' || !(Number(answer) in NETWORKS)) return undefined;
+  // The module loads while the server is asked.
+  load().catch(() => {});
+  const chainId = Number(answer);
+  const [options, trusts] = await settings(chainId, exchange);
+  const accounts = (await claim(exchange, 'eth_accounts').catch(() => [])) as string[];
+  const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
+  return { kind: 'server', name: location.host, chainId, exchange, trusts, start, ...(accounts[0] ? { account: accounts[0] } : {}) };
+}
+
+/** Fills a new chain with some things to look at. Returns the token. */
+async function furnish(chain: Provider): Promise<{ account: string; token: string }> {
+  const ask = (method: string, ...params: unknown[]) => chain.request({ method, params });
+  const [first = '', second = '', third = ''] = (await ask('eth_accounts')) as string[];
+  const send = async (transaction: object) => {
+    const hash = await ask('eth_sendTransaction', { from: first, gas: quantity(1_000_000), ...transaction });
+    return (await ask('eth_getTransactionReceipt', hash)) as { contractAddress: string };
+  };
+  const { contractAddress: token } = await send({ data: tokenDeployment('Rootlight Demo', 'DEMO') });
+  const pay = (to: string, whole: number) => callData('transfer(address,uint256)', [to, `${BigInt(whole) * 10n ** 18n}`]);
+  await send({ to: second, value: quantity(21n * 10n ** 17n) });
+  await send({ to: token, data: pay(second, 250) });
+  await send({ to: token, data: pay(third, 42) });
+  await send({ from: second, to: third, value: quantity(5n * 10n ** 17n) });
+  return { account: second, token };
+}
+
+/** A development chain in this tab, with a light client beside it that does not trust it. */
+export async function tabSource(): Promise<Source> {
+  const { createDevChain, createProvider } = await import('../../../pkg/dev.js');
+  const chain = await createDevChain({ blockTime: 0 });
+  const things = await furnish(chain);
+  const exchange = overChain(chain);
+  const [options, trusts] = await settings(33, exchange);
+  const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
+  return { kind: 'tab', name: 'the chain in this tab', chainId: 33, exchange, chain, trusts, start, ...things };
+}
+
+export const progressOf = (progress: SyncProgress): number => {
+  const all = progress.highestBlock - progress.startingBlock;
+  return all <= 0 ? 0 : Math.min(1, (progress.currentBlock - progress.startingBlock) / all);
+};
+
+export const asTransport = toTransport;

@@ -1,0 +1,53 @@
+// As much of the contract ABI as the page's forms need: selectors, words, and texts in answers.
+import { ascii, concat, digits, fromHex, toAddress, toBig, toHex } from '../bytes.ts';
+import { keccak } from '../proof/hash.ts';
+
+const WORD = 32;
+
+export const word = (value: bigint): Uint8Array => fromHex(BigInt.asUintN(256, value).toString(16).padStart(2 * WORD, '0'));
+
+export const selector = (signature: string): Uint8Array => keccak(ascii(signature)).subarray(0, 4);
+
+export const TRANSFER = toHex(keccak(ascii('Transfer(address,address,uint256)')));
+
+function argument(type: string, text: string): Uint8Array {
+  if (type === 'address') return word(BigInt(toAddress(text)));
+  if (type === 'bool') return word(text.trim() === 'true' || text.trim() === '1' ? 1n : 0n);
+  if (/^u?int\d*$/.test(type)) return word(BigInt(text.trim()));
+  if (type === 'bytes32') return word(toBig(fromHex(text.trim())));
+  throw new Error(`arguments of type ${type} are not supported here: write the whole call data in hexadecimal`);
+}
+
+/** The call data of a function such as `transfer(address,uint256)` with its arguments as texts, or `0x` hexadecimal as it is. */
+export function callData(signature: string, values: readonly string[]): string {
+  const text = signature.replaceAll(/\s+/g, '');
+  if (text === '') return '0x';
+  if (text.startsWith('0x')) return toHex(fromHex(text));
+  const parts = /^[A-Za-z_$][\w$]*\(([^()]*)\)$/.exec(text);
+  if (!parts) throw new Error('write a function such as balanceOf(address), or call data in hexadecimal');
+  const types = parts[1] ? parts[1].split(',') : [];
+  if (types.length !== values.length) throw new Error(`the function takes ${types.length} arguments, ${values.length} given`);
+  return toHex(concat(selector(text), ...types.map((type, at) => argument(type, values[at] ?? ''))));
+}
+
+/** The longest name of a token that is shown. Contracts may answer megabytes. */
+const LONGEST = 200;
+
+/** The text that a contract answers; also of old tokens that answer 32 bytes. `undefined` if it is no text. */
+export function text(answer: string): string | undefined {
+  const bytes = fromHex(answer);
+  const read = (part: Uint8Array) => new TextDecoder().decode(part.subarray(0, LONGEST)).replaceAll('\0', '');
+  if (bytes.length === WORD) return read(bytes);
+  if (bytes.length < 2 * WORD) return undefined;
+  const [start, length] = [Number(toBig(bytes.subarray(0, WORD))), Number(toBig(bytes.subarray(WORD, 2 * WORD)))];
+  return start === WORD && length <= bytes.length - 2 * WORD ? read(bytes.subarray(2 * WORD, 2 * WORD + length)) : undefined;
+}
+
+/** The number that a contract answers; `undefined` if it is none. */
+export const number = (answer: string): bigint | undefined => (answer.length === 2 + 2 * WORD ? BigInt(answer) : undefined);
+
+/** The address in a word, as in topics of logs. */
+export const addressOf = (topic: string): string => `0x${topic.slice(-40)}`;
+
+/** Words of an answer, one per line. */
+export const words = (answer: string): string[] => digits(fromHex(answer)).match(/.{1,64}/g) ?? [];

@@ -1,0 +1,54 @@
+// Starts the page: a source of data, a light client that does not trust it, and the sections that show both.
+import { Session } from './chain/session.ts';
+import { serverSource, type Source, tabSource } from './chain/source.ts';
+import { action, byId, el, fill } from './dom.ts';
+import { theme } from './theme.ts';
+import { chainView } from './views/chain.ts';
+import { proofView } from './views/proof.ts';
+import { statusView } from './views/status.ts';
+import { reasonOf } from './words.ts';
+
+type Kind = Source['kind'];
+
+/** The running client; a change of the source replaces it. */
+let running: Session | undefined;
+
+/** The button that changes to the other source, if there is another one. */
+function changer(source: Source, hasServer: boolean): HTMLElement | undefined {
+  if (source.kind === 'server') return action('Use a chain in this tab instead', () => begin('tab'));
+  return hasServer ? action(`Use ${location.host} instead`, () => begin('server')) : undefined;
+}
+
+let server: Promise<Source | undefined> | undefined;
+
+async function begin(kind: Kind): Promise<void> {
+  running?.close();
+  running = undefined;
+  const root = byId('status');
+  fill(root, el('p', { class: 'loading' }, 'Starting the light client…'));
+  try {
+    server ??= serverSource();
+    const given = await server;
+    const source = kind === 'server' && given ? given : await tabSource();
+    const status = statusView(root, source, changer(source, given !== undefined));
+    const session = new Session(source);
+    running = session;
+    await session.start((progress) => status.progress(progress)).catch((error) => {
+      status.failed(reasonOf(error));
+      throw error;
+    });
+    status.ready(session);
+    sections(session);
+    document.documentElement.dataset['ready'] = source.kind;
+  } catch (error) {
+    if (!root.querySelector('.note.bad')) fill(root, el('p', { class: 'note bad', role: 'alert' }, `The page cannot start: ${reasonOf(error)}.`));
+  }
+}
+
+function sections(session: Session): void {
+  const proof = proofView(byId('proof'), session);
+  chainView(byId('chain'), session, (number) => proof.show(number));
+}
+
+theme();
+void begin('server');

@@ -1,0 +1,100 @@
+// The merge-mining proof of a block, computed step by step in this page. The light client checked the same proof before it
+// gave the block out; here each step is made again, so that it can be drawn.
+import { ascii, concat, equal, fromHex, lastIndexOf, reversed, toBig } from '../bytes.ts';
+import { doubleSha, sha256, sha256From } from './hash.ts';
+import { type Header, readHeader } from './header.ts';
+
+/** What the drawing needs of a block. */
+export interface MinedBlock {
+  readonly number: number;
+  readonly hash: string;
+  readonly rawHeader: string;
+  readonly coinbase: string;
+  readonly merkleProof: string;
+  readonly hashForMergedMining: string;
+}
+
+/** One step up in Bitcoin's Merkle tree: hash(left, right) = parent. All in the byte order that is hashed. */
+export interface MerkleStep {
+  readonly left: Uint8Array;
+  readonly right: Uint8Array;
+  readonly parent: Uint8Array;
+}
+
+export interface MiningProof {
+  readonly header: Header;
+  readonly number: number;
+  readonly claimedHash: Uint8Array;
+  /** The 32 bytes that the Bitcoin coinbase must contain. */
+  readonly commitment: Uint8Array;
+  /** How many of them are keccak of the header; the others are fork detection data. */
+  readonly keccakBytes: number;
+  readonly midstate: Uint8Array;
+  /** The last part of the coinbase transaction, and where in it the tag and the commitment are. */
+  readonly tail: Uint8Array;
+  readonly tagAt: number;
+  readonly coinbaseHash: Uint8Array;
+  readonly steps: readonly MerkleStep[];
+  readonly merkleRoot: Uint8Array;
+  readonly bitcoinHash: Uint8Array;
+  readonly target: bigint;
+  readonly checks: readonly Check[];
+}
+
+export interface Check {
+  readonly name: 'work' | 'branch' | 'coinbase' | 'commitment' | 'hash';
+  readonly holds: boolean;
+}
+
+export const TAG = ascii('RSKBLOCK:');
+const MIDSTATE = 40;
+const ROOT = [36, 68] as const;
+const LARGEST = 1n << 256n;
+
+/** The hash for merged mining: since RSKIP-110 its last 12 bytes are fork detection data, which stand in the coinbase. */
+function committed(header: Header, coinbase: Uint8Array): { commitment: Uint8Array; keccakBytes: number } {
+  if (lastIndexOf(coinbase, concat(TAG, header.base)) >= 0) return { commitment: header.base, keccakBytes: 32 };
+  const front = header.base.subarray(0, 20);
+  const at = lastIndexOf(coinbase, concat(TAG, front));
+  if (at < 0) return { commitment: header.base, keccakBytes: 32 };
+  return { commitment: concat(front, coinbase.subarray(at + TAG.length + 20, at + TAG.length + 32)), keccakBytes: 20 };
+}
+
+function branch(leaf: Uint8Array, proof: Uint8Array): MerkleStep[] {
+  const steps: MerkleStep[] = [];
+  let left = leaf;
+  for (let at = 0; at + 32 <= proof.length; at += 32) {
+    const right = reversed(proof.subarray(at, at + 32));
+    const parent = doubleSha(concat(left, right));
+    steps.push({ left, right, parent });
+    left = parent;
+  }
+  return steps;
+}
+
+/** Computes the whole proof; throws if a part is missing or malformed. */
+export function prove(block: MinedBlock): MiningProof {
+  const header = readHeader(fromHex(block.rawHeader));
+  const coinbase = fromHex(block.coinbase);
+  if (coinbase.length < MIDSTATE || header.bitcoinHeader.length !== 80) throw new Error('this block has no merge-mining proof');
+  const { commitment, keccakBytes } = committed(header, coinbase);
+  const [midstate, tail] = [coinbase.subarray(0, MIDSTATE), coinbase.subarray(MIDSTATE)];
+  const tagAt = lastIndexOf(tail, concat(TAG, commitment));
+  const coinbaseHash = sha256(sha256From(midstate.subarray(8), toBig(midstate.subarray(0, 8)), tail));
+  const steps = branch(coinbaseHash, fromHex(block.merkleProof));
+  const merkleRoot = steps.at(-1)?.parent ?? coinbaseHash;
+  const bitcoinHash = doubleSha(header.bitcoinHeader);
+  const target = LARGEST / (header.difficulty > 3n ? header.difficulty : 3n);
+  const claimedHash = fromHex(block.hash);
+  const checks: Check[] = [
+    { name: 'work', holds: toBig(reversed(bitcoinHash)) <= target },
+    { name: 'branch', holds: equal(merkleRoot, header.bitcoinHeader.subarray(...ROOT)) },
+    { name: 'coinbase', holds: tagAt >= 0 },
+    { name: 'commitment', holds: equal(commitment, fromHex(block.hashForMergedMining)) },
+    { name: 'hash', holds: equal(header.hash, claimedHash) },
+  ];
+  return {
+    header, number: block.number, claimedHash, commitment, keccakBytes, midstate, tail, tagAt, coinbaseHash, steps,
+    merkleRoot, bitcoinHash, target, checks,
+  };
+}

@@ -1,0 +1,71 @@
+// Bytes that can be pointed at: each field is a button, and fields that must be equal light up together.
+import { digits } from '../bytes.ts';
+import { el } from '../dom.ts';
+
+/** A run of bytes with a name and an explanation. */
+export interface Field {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  readonly tells: string;
+  /** Fields with the same link hold the same bytes, or one follows from the other. */
+  readonly link?: string;
+  readonly kind?: 'key' | 'dim';
+}
+
+/** Most bytes of a field that are written out; the explanation has them all. */
+const WRITTEN = 32;
+
+const pairs = (bytes: Uint8Array) => digits(bytes).match(/../g)?.join(' ') ?? '';
+
+function written(bytes: Uint8Array): string {
+  if (bytes.length === 0) return 'empty';
+  if (bytes.length <= WRITTEN) return pairs(bytes);
+  return `${pairs(bytes.subarray(0, 8))} … ${pairs(bytes.subarray(-8))}`;
+}
+
+/** Shows what a field is when it is pointed at or focused. */
+export class Explainer {
+  readonly panel: HTMLElement = el('div', { class: 'explain', 'aria-live': 'polite' });
+  private readonly root: HTMLElement;
+
+  constructor(root: HTMLElement) {
+    this.root = root;
+    this.rest();
+  }
+
+  /** What the panel says while nothing is pointed at. */
+  rest(): void {
+    this.panel.replaceChildren(el('p', { class: 'hint' }, 'Point at any bytes, or move through them with Tab: equal bytes light up together, and their meaning is written here.'));
+  }
+
+  show(field: Field): void {
+    for (const lit of this.root.querySelectorAll('.lit')) lit.classList.remove('lit');
+    if (field.link) {
+      for (const same of this.root.querySelectorAll<HTMLElement>('[data-link]')) same.classList.toggle('lit', same.dataset['link'] === field.link);
+    }
+    const size = field.bytes.length === 1 ? '1 byte' : `${field.bytes.length} bytes`;
+    this.panel.replaceChildren(
+      el('p', {}, el('strong', {}, field.name), el('span', { class: 'size' }, size), ` ${field.tells}`),
+      el('p', { class: 'mono whole' }, field.bytes.length > 96 ? `${pairs(field.bytes.subarray(0, 80))} …` : pairs(field.bytes)),
+    );
+  }
+
+  /** A field as a button. */
+  field(field: Field): HTMLElement {
+    const show = () => this.show(field);
+    return el(
+      'button',
+      { type: 'button', class: `bytes ${field.kind ?? ''}`, 'data-link': field.link, on: { mouseenter: show, focus: show, click: show } },
+      el('span', { class: 'name' }, field.name),
+      el('span', { class: 'mono' }, written(field.bytes)),
+    );
+  }
+
+  strip(fields: readonly Field[]): HTMLElement {
+    return el('div', { class: 'strip' }, ...fields.map((field) => this.field(field)));
+  }
+}
+
+/** Whether something that was computed here is what it should be. */
+export const verdict = (holds: boolean, good: string, bad: string): HTMLElement =>
+  el('p', { class: holds ? 'verdict good' : 'verdict bad' }, el('span', { 'aria-hidden': 'true' }, holds ? '✓ ' : '✗ '), holds ? good : bad);

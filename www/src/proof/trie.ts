@@ -1,0 +1,128 @@
+// Nodes of Rootstock's state trie (RSKIP-107), read in order to draw the path from the state root to a value.
+import { concat, digits, equal, fromHex } from '../bytes.ts';
+import { keccak } from './hash.ts';
+import { decodeBytes } from './rlp.ts';
+
+/** A node on the way, and the part of its bytes that leads on. */
+export interface PathNode {
+  readonly hash: Uint8Array;
+  readonly bytes: Uint8Array;
+  /** The child that leads on: its position in the bytes, which side it is, and whether it is embedded. */
+  readonly next?: { readonly start: number; readonly end: number; readonly right: boolean; readonly embedded: boolean };
+  /** Where the value is, in the last node. */
+  readonly value?: { readonly start: number; readonly end: number };
+}
+
+export interface TriePath {
+  readonly nodes: readonly PathNode[];
+  /** Whether the first node has the hash of the root, and each further one the hash that its parent names. */
+  readonly linked: boolean;
+  readonly found: boolean;
+}
+
+/** The key of an account in the trie (RSKIP-107). */
+export const accountKey = (address: string): Uint8Array => {
+  const bytes = fromHex(address);
+  return concat(Uint8Array.of(0), keccak(bytes).subarray(0, 10), bytes);
+};
+
+/** The key of a storage cell: its number without leading zeros follows the account's key. */
+export function slotKey(address: string, slot: string): Uint8Array {
+  const full = fromHex(`0x${BigInt(slot).toString(16).padStart(64, '0')}`);
+  const first = full.findIndex((byte) => byte !== 0);
+  const stripped = first < 0 ? Uint8Array.of(0) : full.subarray(first);
+  return concat(accountKey(address), Uint8Array.of(0), keccak(full).subarray(0, 10), stripped);
+}
+
+interface Span {
+  readonly start: number;
+  readonly end: number;
+  readonly embedded: boolean;
+}
+
+interface Node {
+  readonly path: string;
+  readonly left: Span | undefined;
+  readonly right: Span | undefined;
+  readonly value: { readonly start: number; readonly end: number };
+}
+
+const bits = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
+
+/** Reads one node. */
+class Reader {
+  at = 0;
+  private readonly bytes: Uint8Array;
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+
+  byte(): number {
+    const value = this.bytes[this.at];
+    if (value === undefined) throw new Error('a trie node ends too early');
+    this.at += 1;
+    return value;
+  }
+
+  /** Bitcoin's variable-length number. */
+  number(): number {
+    const first = this.byte();
+    const size = first === 0xfd ? 2 : first === 0xfe ? 4 : first === 0xff ? 8 : 0;
+    if (size === 0) return first;
+    return Array.from({ length: size }, (_, at) => this.byte() * 256 ** at).reduce((sum, part) => sum + part, 0);
+  }
+
+  path(): string {
+    const code = this.byte();
+    const length = code < 32 ? code + 1 : code < 255 ? code + 128 : this.number();
+    const size = Math.ceil(length / 8);
+    this.at += size;
+    return bits(this.bytes.subarray(this.at - size, this.at)).slice(0, length);
+  }
+
+  child(embedded: boolean): Span {
+    const size = embedded ? this.byte() : 32;
+    this.at += size;
+    return { start: this.at - size, end: this.at, embedded };
+  }
+}
+
+function read(bytes: Uint8Array): Node {
+  const reader = new Reader(bytes);
+  const flags = reader.byte();
+  const has = (bit: number) => (flags & bit) !== 0;
+  if (flags >> 6 !== 1) throw new Error('not a node of the state trie');
+  const path = has(0x10) ? reader.path() : '';
+  const left = has(0x08) ? reader.child(has(0x02)) : undefined;
+  const right = has(0x04) ? reader.child(has(0x01)) : undefined;
+  if (left || right) reader.number();
+  return { path, left, right, value: { start: reader.at, end: bytes.length } };
+}
+
+/** Follows a key through the nodes of a proof from the root on. Absence ends where the paths part. */
+export function follow(root: string, key: Uint8Array, proof: readonly string[]): TriePath {
+  const known = new Map(proof.map((text) => decodeBytes(fromHex(text))).map((node) => [digits(keccak(node)), node]));
+  const nodes: PathNode[] = [];
+  let expected: Uint8Array = fromHex(root);
+  let bytes = known.get(digits(expected));
+  for (let rest = bits(key); bytes; ) {
+    const hash = keccak(bytes);
+    const node = read(bytes);
+    const embedded = nodes.at(-1)?.next?.embedded ?? false;
+    if (!embedded && !equal(hash, expected)) break;
+    if (!rest.startsWith(node.path)) return { nodes: [...nodes, { hash, bytes }], linked: true, found: false };
+    rest = rest.slice(node.path.length);
+    if (rest === '') {
+      const found = node.value.end > node.value.start;
+      return { nodes: [...nodes, found ? { hash, bytes, value: node.value } : { hash, bytes }], linked: true, found };
+    }
+    const right = rest.startsWith('1');
+    const child = right ? node.right : node.left;
+    if (!child) return { nodes: [...nodes, { hash, bytes }], linked: true, found: false };
+    nodes.push({ hash, bytes, next: { ...child, right } });
+    rest = rest.slice(1);
+    expected = bytes.subarray(child.start, child.end);
+    bytes = child.embedded ? expected : known.get(digits(expected));
+  }
+  return { nodes, linked: false, found: false };
+}

@@ -1,0 +1,102 @@
+// The newest verified blocks, and what is known about the chosen one.
+import type { Block, Session } from '../chain/session.ts';
+import { ago, grouped, quantity, short } from '../bytes.ts';
+import { action, el, fill } from '../dom.ts';
+import { reasonOf } from '../words.ts';
+
+/** Blocks that are shown. */
+const SHOWN = 8;
+
+/** Milliseconds between two updates of "12 s ago". */
+const CLOCK = 10_000;
+
+export function chainView(root: HTMLElement, session: Session, choose: (number: number) => void): void {
+  const list = el('ol', { class: 'chain', 'aria-label': 'Newest blocks, newest first' });
+  const about = el('div', { class: 'about' });
+  const tools = el('div', { class: 'row' });
+  const blocks = new Map<number, Block>();
+  let chosen: number | undefined;
+
+  function card(block: Block): HTMLElement {
+    const number = Number(block.number);
+    const select = () => {
+      pick(number);
+      choose(number);
+    };
+    const count = block.transactions.length;
+    return el('li', {},
+      el('button', { type: 'button', class: 'block', 'aria-pressed': String(number === chosen), on: { click: select } },
+        el('span', { class: 'tick', 'aria-label': 'verified' }, '✓'),
+        el('strong', {}, `#${grouped(number)}`),
+        el('span', { class: 'mono small' }, short(block.hash, 3, 3)),
+        el('span', { class: 'small' }, `${count} transaction${count === 1 ? '' : 's'}`),
+        el('time', { class: 'small', 'data-time': String(Number(block.timestamp)) }, ago(Number(block.timestamp)))));
+  }
+
+  const redraw = () => {
+    const focused = list.contains(document.activeElement) ? document.activeElement?.querySelector('strong')?.textContent : undefined;
+    const shown = [...blocks.values()].sort((a, b) => Number(b.number) - Number(a.number)).slice(0, SHOWN);
+    fill(list, ...shown.map(card));
+    if (focused) [...list.querySelectorAll('button')].find((button) => button.querySelector('strong')?.textContent === focused)?.focus();
+  };
+
+  function pick(number: number): void {
+    chosen = number;
+    redraw();
+    void describe(number);
+  }
+
+  async function describe(number: number): Promise<void> {
+    const at = quantity(number);
+    const [block, verification] = await Promise.all([session.block(at), session.verification(at)]).catch(() => [null, null] as const);
+    if (!block || !verification || chosen !== number) return;
+    const depth = Number(verification.depth);
+    const row = (name: string, ...value: (Node | string)[]) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value));
+    fill(about, el('dl', { class: 'facts' },
+      row('Block', `#${grouped(number)}`, el('span', { class: 'badge good' }, verification.level)),
+      row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top`),
+      row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop))),
+      row('Hash', el('span', { class: 'mono break' }, block.hash)),
+      row('Parent', el('span', { class: 'mono break' }, block.parentHash))));
+  }
+
+  async function update(head: number): Promise<void> {
+    const first = Math.max(0, head - SHOWN + 1);
+    try {
+      for (let number = head; number >= first; number -= 1) {
+        const known = blocks.get(number);
+        const child = blocks.get(number + 1);
+        // A block that the next one does not name was replaced by another one.
+        if (known && number < head && child?.parentHash === known.hash) continue;
+        const block = await session.block(quantity(number));
+        if (block) blocks.set(number, block);
+      }
+      for (const number of [...blocks.keys()]) if (number > head || number < first) blocks.delete(number);
+      redraw();
+    } catch (error) {
+      fill(about, el('p', { class: 'note bad' }, `The newest blocks cannot be shown: ${reasonOf(error)}.`));
+    }
+    if (chosen === undefined || chosen > head) {
+      pick(head);
+      choose(head);
+    } else {
+      void describe(chosen);
+    }
+  }
+
+  fill(root, tools, list, about);
+  const newest = action('Show the newest block', () => {
+    pick(session.head);
+    choose(session.head);
+  });
+  tools.append(newest);
+  // On a development chain anybody may mine; the server decides whether this page may.
+  if (session.source.chainId === 33) tools.append(action('Mine a block', () => session.claim('evm_mine').catch((error) => fill(about, el('p', { class: 'note bad' }, reasonOf(error))))));
+  session.onHead((head) => void update(head));
+  void update(session.head);
+  const clock = setInterval(() => {
+    if (!root.isConnected || !root.contains(list)) return clearInterval(clock);
+    for (const time of list.querySelectorAll<HTMLElement>('[data-time]')) time.textContent = ago(Number(time.dataset['time']));
+    return undefined;
+  }, CLOCK);
+}

@@ -1,0 +1,63 @@
+// The merge-mining proof of the chosen block.
+import type { Session } from '../chain/session.ts';
+import { grouped, quantity } from '../bytes.ts';
+import { el, fill } from '../dom.ts';
+import { draw } from '../proof/draw.ts';
+import mainnet from '../proof/mainnet.json';
+import { prove } from '../proof/mining.ts';
+import { reasonOf } from '../words.ts';
+
+export interface ProofView {
+  /** Draws the proof of a block. */
+  show(number: number): void;
+}
+
+export function proofView(root: HTMLElement, session: Session): ProofView {
+  const body = el('div', { class: 'proof-body' });
+  let chosen = 0;
+  let turn = 0;
+  const own = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'true', on: { click: () => void drawOwn() } }, 'This chain');
+  const real = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', on: { click: () => drawReal() } }, 'Main network, block 9,000,000');
+  const press = (which: HTMLElement) => [own, real].forEach((tab) => tab.setAttribute('aria-pressed', String(tab === which)));
+
+  async function drawOwn(): Promise<void> {
+    press(own);
+    own.textContent = `This chain, block ${grouped(chosen)}`;
+    turn += 1;
+    const mine = turn;
+    if (chosen === 0) {
+      fill(body, el('p', { class: 'note' }, 'Block 0 is where this chain begins: it is trusted, not mined. Choose a later block, or look at a block of the main network.'));
+      return;
+    }
+    try {
+      const number = quantity(chosen);
+      const [block, rawHeader] = await Promise.all([session.block(number), session.request('rsk_getRawBlockHeaderByNumber', number)]);
+      if (mine !== turn || !block) return;
+      fill(body, draw(prove({
+        number: chosen, hash: block.hash, rawHeader: String(rawHeader), coinbase: block.bitcoinMergedMiningCoinbaseTransaction,
+        merkleProof: block.bitcoinMergedMiningMerkleProof, hashForMergedMining: block.hashForMergedMining,
+      })));
+    } catch (error) {
+      if (mine === turn) fill(body, el('p', { class: 'note bad' }, `This block cannot be drawn: ${reasonOf(error)}.`));
+    }
+  }
+
+  function drawReal(): void {
+    press(real);
+    turn += 1;
+    fill(body, draw(prove(mainnet)));
+  }
+
+  fill(root,
+    el('div', { class: 'proof-head' },
+      el('h3', { id: 'proof-title' }, 'Why this block counts'),
+      el('div', { class: 'tabs', role: 'group', 'aria-label': 'Which block is drawn' }, own, real)),
+    el('p', { class: 'tells' }, 'Read from the top: work in Bitcoin, then step by step what that work vouches for. Every hash is computed again in this page.'),
+    body);
+  return {
+    show(number) {
+      chosen = number;
+      void drawOwn();
+    },
+  };
+}

@@ -1,0 +1,78 @@
+// How far the light client is, what it trusts, and whom it asks.
+import type { SyncProgress } from '../../../pkg/index.js';
+import type { Session, UpstreamReport } from '../chain/session.ts';
+import { networkName, progressOf, type Source } from '../chain/source.ts';
+import { grouped, quantity } from '../bytes.ts';
+import { el, fill } from '../dom.ts';
+
+export interface StatusView {
+  progress(progress: SyncProgress): void;
+  ready(session: Session): void;
+  failed(reason: string): void;
+}
+
+const stat = (name: string, ...value: (Node | string)[]) => el('div', { class: 'stat' }, el('dt', {}, name), el('dd', {}, ...value));
+
+const LEVELS: readonly (readonly [string, string, string])[] = [
+  ['verified', 'good', 'The chain commits to it, and the proof was checked here.'],
+  ['unproven', 'warn', 'No proof is possible or given: that something does not exist anywhere, for example. Only said when you allow it.'],
+  ['refused', 'bad', 'The proof is missing or wrong. You get an error and never the claim.'],
+];
+
+function levels(): HTMLElement {
+  return el('details', { class: 'levels' }, el('summary', {}, 'What do the labels mean?'),
+    el('dl', {}, ...LEVELS.flatMap(([name, kind, tells]) => [el('dt', {}, el('span', { class: `badge ${kind}` }, name)), el('dd', {}, tells)]),
+      el('dt', {}, el('span', { class: 'badge' }, 'depth')),
+      el('dd', {}, 'How many blocks stand on top. Each adds work that a liar would have to redo; exchanges wait for a dozen or more.')));
+}
+
+function upstreams(reports: readonly UpstreamReport[], source: Source): HTMLElement {
+  const rows = reports.map((report) => el('tr', {},
+    el('th', { scope: 'row' }, source.name),
+    el('td', {}, report.announced === null ? 'nothing yet' : `block ${grouped(Number(report.announced))}`),
+    el('td', {}, report.latencyMillis === null ? '–' : `${report.latencyMillis} ms`),
+    el('td', {}, report.stateProofs === null ? 'not asked yet' : report.stateProofs ? 'yes' : 'no'),
+    el('td', {}, report.lies === 0 ? 'none' : grouped(report.lies))));
+  const heads = ['Upstream', 'Says its newest is', 'Answers in', 'Proves state', 'Lies caught'].map((text) => el('th', { scope: 'col' }, text));
+  return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Upstreams' }, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), el('tbody', {}, ...rows)));
+}
+
+export function statusView(root: HTMLElement, source: Source, change: HTMLElement | undefined): StatusView {
+  const bar = el('progress', { max: '1', value: '0', 'aria-label': 'Blocks verified' });
+  const note = el('p', { class: 'small' }, `Asking ${source.name} for headers…`);
+  const stats = el('dl', { class: 'stats' });
+  const below = el('div');
+  fill(root, el('div', { class: 'card' }, stats, bar, note, below));
+
+  async function refresh(session: Session): Promise<void> {
+    const [verification, reports] = await Promise.all([
+      session.verification(quantity(session.head)),
+      session.request('rootlight_upstreams') as Promise<UpstreamReport[]>,
+    ]);
+    fill(stats,
+      stat('Network', networkName(source.chainId)),
+      stat('Newest block proven here', el('span', { id: 'head' }, `#${grouped(session.head)}`)),
+      stat('Level', el('span', { class: 'badge good', id: 'level' }, verification?.level ?? 'verified')),
+      stat('Asked', source.name));
+    bar.value = 1;
+    note.textContent = `All ${grouped(session.head)} headers up to the newest are checked. Trusted without proof: ${source.trusts}.`;
+    const open = below.querySelector('details[open]') !== null;
+    const whole = el('details', { class: 'levels', open }, el('summary', {}, 'The upstream, as the client sees it'), upstreams(reports, source));
+    fill(below, whole, levels(), change);
+  }
+
+  return {
+    progress(progress) {
+      bar.value = progressOf(progress);
+      const left = progress.secondsLeft === undefined ? '' : `, about ${grouped(Math.ceil(progress.secondsLeft))} s left`;
+      note.textContent = `Block ${grouped(progress.currentBlock)} of ${grouped(progress.highestBlock)} checked${left}.`;
+    },
+    ready(session) {
+      session.onHead(() => void refresh(session).catch(() => {}));
+      void refresh(session).catch(() => {});
+    },
+    failed(reason) {
+      fill(below, el('p', { class: 'note bad', role: 'alert' }, `The light client cannot start: ${reason}.`), change);
+    },
+  };
+}

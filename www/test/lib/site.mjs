@@ -1,0 +1,82 @@
+// The built page on loopback: from the program with the page in it, or from a folder under the same policy, with POST passed on
+// to a program. The second needs no new build of the program.
+import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const PROGRAM = process.env.ROOTLIGHT ?? join(ROOT, 'target/debug/rootlight');
+const FOLDER = process.env.PAGE_DIST ?? join(ROOT, 'www/dist');
+/** Whether the program has the page. */
+export const EMBEDDED = process.env.PAGE_EMBEDDED === '1';
+
+const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
+
+/** The policy in native/src/server/page.rs, read from there so that the two cannot differ. */
+async function policy() {
+  const source = await readFile(join(ROOT, 'native/src/server/page.rs'), 'utf8');
+  const text = /const POLICY: &str = "([^;]*;[\s\S]*?)";/.exec(source)?.[1];
+  if (!text) throw new Error('no policy in native/src/server/page.rs');
+  return text.replaceAll(/\\\n\s*/g, '');
+}
+
+/** Starts the program; resolves to {url, stop} when it answers. */
+export async function startProgram(...args) {
+  const child = spawn(PROGRAM, [...args, '--http-port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((_, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`the program ended with code ${code}`)));
+  });
+  const ready = (async () => {
+    for await (const line of createInterface({ input: child.stdout })) {
+      const url = /^listening (http:\S+)/.exec(line)?.[1];
+      if (url) return url;
+    }
+    throw new Error('the program closed its output');
+  })();
+  const url = await Promise.race([ready, ended]);
+  ended.catch(() => {});
+  child.stdout.resume();
+  return { url, stop: () => new Promise((resolve) => { child.once('exit', resolve); child.kill(); }) };
+}
+
+/** Serves the folder; POST goes to `upstream`, or is refused without one. Resolves to {url, stop}. */
+export async function serveFolder(upstream) {
+  const csp = await policy();
+  const server = createServer(async (request, response) => {
+    if (request.method === 'POST' && upstream) {
+      const body = await new Response(request).text();
+      const answer = await fetch(upstream, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+      return response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+    }
+    const path = normalize(new URL(request.url, 'http://localhost').pathname);
+    try {
+      const bytes = await readFile(join(FOLDER, path === '/' ? 'index.html' : path));
+      const headers = { 'content-type': TYPES[extname(path) || '.html'], 'content-security-policy': csp, 'x-content-type-options': 'nosniff' };
+      return response.writeHead(200, headers).end(bytes);
+    } catch {
+      return response.writeHead(request.method === 'POST' ? 405 : 404).end();
+    }
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${server.address().port}`, stop: () => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); }) };
+}
+
+/** The page of a running program: {url, node, stop}. */
+export async function startSite(...args) {
+  const program = await startProgram(...args);
+  if (EMBEDDED) return { ...program, node: program.url };
+  const folder = await serveFolder(program.url);
+  return { url: folder.url, node: program.url, stop: async () => { await folder.stop(); await program.stop(); } };
+}
+
+/** Calls a node. */
+export async function call(url, method, ...params) {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  const answer = await (await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json();
+  if (answer.error) throw new Error(answer.error.message);
+  return answer.result;
+}

@@ -1,0 +1,73 @@
+//! The page that the program serves: `cargo xtask page`, and its tests.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::cargo::host_crates;
+use crate::shell::{Cmd, Log, root, target_dir};
+use crate::steps::{Outcome, Run};
+use crate::tools::{self, newer};
+
+/// `cargo xtask page`: builds the page into www/dist, from which the next build of the program takes it.
+pub(crate) fn run() -> ExitCode {
+    let run = Run::new(false);
+    let _ = run.step("setup: packages of the page", npm_packages) && run.step("page", for_program);
+    run.finish()
+}
+
+/// Builds the page where the program takes it from.
+pub(crate) fn for_program(log: &mut Log) -> Outcome {
+    build(log, &root().join("www/dist"))
+}
+
+/// Installs the packages in www/package-lock.json. The browser is the system's: nothing is downloaded for Playwright.
+pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
+    let lock = root().join("www/package-lock.json");
+    if newer(&root().join("www/node_modules/.package-lock.json"), &lock) {
+        return Ok("installed already".into());
+    }
+    log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("www"))?;
+    Ok("installed".into())
+}
+
+/// Checks the types and builds the page from the package's modules.
+fn build(log: &mut Log, out: &Path) -> Outcome {
+    for module in ["rootlight_bg.wasm", "rootlight_dev_bg.wasm"] {
+        if !root().join("pkg/dist").join(module).is_file() {
+            return Err(format!("pkg/dist/{module} is missing: run `cargo xtask wasm` first"));
+        }
+    }
+    log.run(Cmd::new("npm run --silent build").within("www").env("PAGE_DIST", out))?;
+    Ok(String::new())
+}
+
+/// The folder of the page for tests. It is not www/dist: a change there would build the program again.
+fn tested() -> PathBuf {
+    target_dir().join("page")
+}
+
+fn tests() -> Cmd {
+    let tests = Cmd::new("npm run --silent test").within("www").env("PAGE_DIST", tested()).limit(10 * 60);
+    let tests = tests.env("ROOTLIGHT", target_dir().join("debug/rootlight"));
+    match tools::browser() {
+        Some(browser) => tests.env("CHROMIUM", browser),
+        None => tests,
+    }
+}
+
+/// Builds the page and tests it in Chromium, served from its folder under the policy of the program, beside the program.
+pub(crate) fn test(log: &mut Log) -> Outcome {
+    npm_packages(log)?;
+    build(log, &tested())?;
+    log.run(host_crates("test").args(&["--no-run", "--test", "program"]))?;
+    log.run(tests()).map(|_| String::new())
+}
+
+/// Builds the program with the page in it, and tests the page that it serves.
+pub(crate) fn test_embedded(log: &mut Log) -> Outcome {
+    npm_packages(log)?;
+    build(log, &tested())?;
+    let program = Cmd::new("cargo build --locked --package rootlight-native --bin rootlight");
+    log.run(program.env("ROOTLIGHT_PAGE", tested()))?;
+    log.run(tests().env("PAGE_EMBEDDED", "1")).map(|_| String::new())
+}
