@@ -1,4 +1,5 @@
 // Where the data comes from: the server that this page came from, or a development chain in this tab.
+import type { ChainProvider } from '../../../pkg/dev.js';
 import type { Checkpoint, Provider, ProviderOptions, SyncProgress, Transport } from '../../../pkg/index.js';
 import { quantity } from '../bytes.ts';
 import { tokenDeployment } from '../contracts/samples.ts';
@@ -13,7 +14,7 @@ export interface Source {
   readonly chainId: number;
   readonly exchange: Exchange;
   /** The development chain of this tab, if the source is one. */
-  readonly chain?: Provider;
+  readonly chain?: ChainProvider;
   /** A token on the chain, to begin with. */
   readonly token?: string;
   /** An account to begin with. */
@@ -72,7 +73,7 @@ export async function serverSource(): Promise<Source | undefined> {
 }
 
 /** Fills a new chain with some things to look at. Returns the token. */
-async function furnish(chain: Provider): Promise<{ account: string; token: string }> {
+async function furnish(chain: ChainProvider): Promise<{ account: string; token: string }> {
   const ask = (method: string, ...params: unknown[]) => chain.request({ method, params });
   const [first = '', second = '', third = ''] = (await ask('eth_accounts')) as string[];
   const send = async (transaction: object) => {

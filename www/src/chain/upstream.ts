@@ -24,7 +24,7 @@ export class UpstreamError extends Error {}
 const notFound = ({ id }: Call): Reply => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } });
 
 /** A chain in this tab. */
-export function overChain(chain: Provider): Exchange {
+export function overChain(chain: Pick<Provider, 'request'>): Exchange {
   const one = ({ id, method, params }: Call): Promise<Reply> =>
     chain.request({ method, params }).then(
       (result) => ({ jsonrpc: '2.0', id, result }),

@@ -25,7 +25,7 @@ async function policy() {
 
 /** Starts the program; resolves to {url, stop} when it answers. */
 export async function startProgram(...args) {
-  const child = spawn(PROGRAM, [...args, '--http-port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(PROGRAM, [...args, '--silent', '--http-port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((_, reject) => {
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`the program ended with code ${code}`)));

@@ -2,13 +2,10 @@
 import { fileURLToPath } from 'node:url';
 import { createServer } from 'vite';
 
-/** Runs work with a function that imports a module of `src`. */
-export async function withSources(work) {
+/** Returns {load, close}; `load` imports a module of `src`. */
+export async function openSources() {
   const root = fileURLToPath(new URL('../..', import.meta.url));
-  const server = await createServer({ root, configFile: false, logLevel: 'error', server: { middlewareMode: true, ws: false, watch: null }, appType: 'custom' });
-  try {
-    return await work((path) => server.ssrLoadModule(`/src/${path}`));
-  } finally {
-    await server.close();
-  }
+  const options = { middlewareMode: true, ws: false, watch: null };
+  const server = await createServer({ root, configFile: false, logLevel: 'error', server: options, appType: 'custom' });
+  return { load: (path) => server.ssrLoadModule(`/src/${path}`), close: () => server.close() };
 }
