@@ -49,10 +49,13 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
   const kept = config.checkpoint === 'work' ? null : storage;
   const pages = pagesIn(kept, config, { onError: heard.storeError, onTurn: (first) => client?.keepAgain(first) });
-  life.onEnd(() => {
-    client?.close();
-    client = undefined;
-    pages?.close();
+  /** Resolves after the end, when the pages that waited are written. */
+  const closed = new Promise((resolve) => {
+    life.onEnd(() => {
+      client?.close();
+      client = undefined;
+      resolve(pages?.close());
+    });
   });
   // The module passes verified headers as they arrive, which is when there may be events. A start by work stores none and
   // passes empty lists.
@@ -75,6 +78,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   return {
     send: (text, quiet) => life.run(() => client.request(text), quiet),
     takeChanged: () => client?.takeChanged(),
+    closed,
   };
 };
 

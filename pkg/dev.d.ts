@@ -24,6 +24,11 @@ export interface DevChainOptions {
   readonly history?: number;
   /** The WebAssembly module, or where to load it from; by default the file of this package. */
   readonly module?: ProviderOptions['module'];
+  /**
+   * `'dedicated'` runs the chain in a worker of its own, or in a worker thread of Node.js; a function returns a worker that
+   * runs `rootlight/dev-worker.js`. By default the chain runs on the thread that calls.
+   */
+  readonly worker?: 'dedicated' | false | (() => object | Promise<object>);
   /** Makes `createDevChain` reject with the signal's reason. It has no effect once the chain exists. */
   readonly signal?: AbortSignal;
   /** Most milliseconds that `createDevChain` may take; it rejects with code 4900 then. There is no limit by default. */

@@ -290,6 +290,22 @@ export interface ProviderOptions {
    * signs only while it is on the provider's chain. Without it `eth_accounts` is `[]`, and signing is refused with 4100.
    */
   readonly signer?: Signer;
+  /**
+   * Where the client runs:
+   * - `'shared'`: in a SharedWorker. All tabs of a site that create providers with the same options share one client, which
+   *   ends when the last of them goes away.
+   * - `'dedicated'`: in a worker of its own; in Node.js in a worker thread.
+   * - `false`: on the thread that calls.
+   * - a function that returns a worker which runs this package's `rootlight/worker.js` (`rootlight/dev-worker.js` for
+   *   `rootlight/dev.js`). The provider ends that worker.
+   *
+   * By default pages use a SharedWorker; where that cannot be started a worker of their own, and where that cannot be started
+   * either the page's thread, which `console.info` says once. Service workers, other workers, background pages of extensions
+   * without a document, and Node.js use the thread that calls. So do pages whose options contain functions, which cannot be
+   * sent to a worker: a {@link Transport} or a {@link HeaderStore} of yours, or a `module` that is not an address. `signer`,
+   * `onProgress`, `onStoreError` and `signal` stay in the page and do not matter here.
+   */
+  readonly worker?: 'shared' | 'dedicated' | false | (() => object | Promise<object>);
   /** Called once if headers cannot be read or stored; `console.warn` by default. The client continues without a store. */
   readonly onStoreError?: (error: Error) => void;
   /** Makes `createProvider` reject with the signal's reason. It has no effect once the provider exists. */

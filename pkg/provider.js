@@ -14,6 +14,7 @@ const LOOK_AGAIN = 10_000;
  * @property {(message: string, quiet?: boolean) => Promise<string | undefined>} send answers a JSON-RPC request; `quiet` if
  * no caller waits for the answer
  * @property {() => boolean | undefined} takeChanged whether the answers since the last call have changed the chain or its pool
+ * @property {Promise<void>} [closed] resolves after the end, when nothing is left to write
  *
  * Opens a client. What it starts ends with `life`, and it ends `life` if it fails.
  * @callback Open

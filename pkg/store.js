@@ -38,7 +38,7 @@ const FORMER = new RegExp(`^rootlight-v(?!${VERSION}-)\\d+-`);
  * @property {(first: number, pages: Uint8Array[]) => Promise<void>} save replaces all stored pages from this number
  * on; never rejected
  * @property {() => Promise<void> | undefined} room undefined, or a promise that resolves when fewer bytes wait to be written
- * @property {() => void} close ends this client's turn at writing
+ * @property {() => Promise<void>} close ends this client's turn at writing; resolves when everything is written
  */
 
 /**
@@ -161,7 +161,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     room: () => (isFull() ? emptied() : undefined),
     close() {
       turn.end();
-      void last.then(place.close);
+      return last.then(place.close);
     },
   };
 }

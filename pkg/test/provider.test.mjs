@@ -7,6 +7,7 @@ import { createProvider } from '../index.js';
 import { isLocal } from '../verification.js';
 import { transportTo } from './lib/chain-transport.mjs';
 import { lightClient } from './lib/light-client.mjs';
+import { lying } from './lib/lying.mjs';
 import { keepRunning } from './lib/running.mjs';
 import { pause, until } from './lib/wait.mjs';
 
@@ -81,13 +82,6 @@ test('nothing is asked for events that no listener wants', async (t) => {
   });
   assert.ok(!asked.includes('rootlight_verification') && !asked.includes('rootlight_upstreams'), String(asked));
 });
-
-/** A transport that adds one wei to proven balances: it changes a byte of each account proof. */
-const lying = (honest) => async (body) => {
-  const text = new TextDecoder().decode(await honest(body));
-  const changed = JSON.parse(text, (key, value) => (key === 'accountProof' ? value.map((node) => node.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))) : value));
-  return new TextEncoder().encode(JSON.stringify(changed));
-};
 
 test('an upstream that lies is named in the event, and the answer is proven by another one', () =>
   withLight({ wrap: (honest) => [lying(honest), honest] }, async ({ light, ask, chain }) => {

@@ -6,14 +6,16 @@ import { listen } from './upstream.mjs';
 
 /**
  * Starts a chain with `blocks` blocks and serves it with open CORS; headers are requested one by one. `asked.count` counts requests; `before(request)` is
- * awaited before each exchange and may respond itself by returning [status, headers].
+ * awaited before each exchange and may respond itself by returning [status, headers]; `change(transport)` returns the transport that
+ * answers at a path that begins with `/changed`.
  */
-export async function serveChain(blocks, before = async () => undefined) {
+export async function serveChain(blocks, before = async () => undefined, change = (transport) => transport) {
   const chain = await createDevChain({ blockTime: 'manual' });
   const ask = (method, ...params) => chain.request({ method, params });
   if (blocks > 0) await ask('hardhat_mine', `0x${blocks.toString(16)}`);
   const { hash } = await ask('eth_getBlockByNumber', '0x0', false);
   const answer = transportTo(chain, ['rootlight_getHeaders']);
+  const changed = change(answer);
   const asked = { count: 0 };
   const server = createServer(async (request, response) => {
     response.setHeader('access-control-allow-origin', '*');
@@ -27,7 +29,7 @@ export async function serveChain(blocks, before = async () => undefined) {
     const instead = await before(request);
     if (instead) return response.writeHead(...instead).end();
     response.setHeader('content-type', 'application/json');
-    return response.end(await answer(body));
+    return response.end(await (request.url.startsWith('/changed') ? changed : answer)(body));
   });
   const { url, close } = await listen(server);
   return {

@@ -3,24 +3,41 @@ import { startBrowser } from './browser.mjs';
 import { servePackage } from './pages.mjs';
 
 /**
- * Opens a page that can load this package's files and calls `work` with: `run(asyncFunction, ...args)`, which runs in the page,
- * `reload()`, and `tab()`, which opens another tab and returns its `run`.
+ * Opens a page that can load this package's files: {run, reload, tab, close}. `run(asyncFunction, ...args)` runs in the page;
+ * `reload(query)` loads it again; `tab()` opens another tab and returns its `run`, with `run.leave()`, which shows an empty page there.
  */
-export async function inPage(work) {
+export async function openPage() {
   const site = await servePackage();
   const browser = await startBrowser();
   const page = `${site.url}/test/page.html`;
-  const reload = () => browser.open(page);
-  const tab = async () => {
-    const { open, run } = await browser.tab();
-    await open(page);
-    return run;
-  };
-  try {
-    await reload();
-    return await work(browser.run, reload, tab);
-  } finally {
+  const close = async () => {
     await browser.close();
     await site.close();
+  };
+  try {
+    await browser.open(page);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    run: browser.run,
+    reload: (query = '') => browser.open(`${page}${query}`),
+    async tab() {
+      const { open, run } = await browser.tab();
+      await open(page);
+      return Object.assign(run, { leave: () => open('about:blank') });
+    },
+    close,
+  };
+}
+
+/** Calls `work(run, reload, tab)` with the functions of a page of its own: see {@link openPage}. */
+export async function inPage(work) {
+  const { run, reload, tab, close } = await openPage();
+  try {
+    return await work(run, reload, tab);
+  } finally {
+    await close();
   }
 }

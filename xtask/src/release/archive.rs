@@ -78,6 +78,7 @@ pub(super) fn npm(log: &mut Log) -> Outcome {
         }
     }
     documents(&stage)?;
+    copy(&root().join("pkg/README.md"), &stage.join("README.md"))?;
     log.run(Cmd::new("npm pack --ignore-scripts --pack-destination").arg(folder()).inside(&stage))?;
     size(&npm_file())
 }

@@ -1,0 +1,39 @@
+// The module of the development chain and the light client, on this thread: a page's, or a worker's.
+import { clientsOf } from './connect.js';
+import { instantiate } from './dist/rootlight_dev.js';
+import { instance } from './instance.js';
+import { load as bring, once } from './load.js';
+import { withOptions } from './message.js';
+
+/** Loads the WebAssembly module. `createDevChain` and `createProvider` call it if needed. */
+export const load = once((source) => bring(new URL('./dist/rootlight_dev_bg.wasm', import.meta.url), source));
+
+/** Opens a light client. */
+export const openClient = clientsOf(load, instantiate);
+
+/** Bytes of randomness from which the chain derives its random keys and ids. */
+const SECRET = 32;
+
+const text = (value) => (value === undefined ? undefined : String(value));
+
+/**
+ * Opens a development chain.
+ * @type {import('./provider.js').Open}
+ */
+export async function openChain(life, options) {
+  const { module, balance, blockTime, genesis, ...rest } = options;
+  const { DevChain } = await instance(instantiate, await load(module), life);
+  const allocation = genesis && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
+  const config = JSON.stringify({ ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation });
+  const secret = crypto.getRandomValues(new Uint8Array(SECRET));
+  let chain = await life.run(() => withOptions(() => new DevChain(config, secret)));
+  life.onEnd(() => {
+    // Drops the last reference to the chain, so that its memory can be freed.
+    chain.close();
+    chain = undefined;
+  });
+  return {
+    send: (message, quiet) => life.run(() => chain.request(message), quiet),
+    takeChanged: () => chain?.takeChanged(),
+  };
+}

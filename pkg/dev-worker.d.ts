@@ -1,0 +1,2 @@
+// The worker of `createProvider` and `createDevChain` of dev.js, for their option `worker`. It exports nothing.
+export {};

@@ -1,0 +1,278 @@
+// Where a client runs: in a shared worker, a worker of its own, a service worker, or on the page's thread; in real pages.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { serveChain } from './lib/chain-server.mjs';
+import { openPage } from './lib/in-page.mjs';
+import { lying } from './lib/lying.mjs';
+import { pause, until } from './lib/wait.mjs';
+
+const BLOCKS = 200;
+const LIMIT = { timeout: 120_000 };
+
+let served;
+let page;
+/** Whether the node fails all exchanges. */
+let down = false;
+
+before(async () => {
+  served = await serveChain(BLOCKS, async () => (down ? [502, {}] : undefined), lying);
+  page = await openPage();
+});
+after(async () => {
+  await page.close();
+  await served.close();
+});
+
+/** Loads the page, and runs some work with it. All tests use one browser. */
+async function inPage(work) {
+  await page.reload();
+  return work(page.run, page.reload, page.tab);
+}
+
+/** Options with an address of its own for each test, since clients with the same options are shared. */
+const options = (path, more = {}) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2, storage: null, ...more });
+
+/** The number of requests during some work. */
+async function asked(work) {
+  const before = served.asked.count;
+  await work();
+  return served.asked.count - before;
+}
+
+/** In a page: opens a client that records the new heads. */
+const open = async (given) => {
+  const { createProvider } = await import('/index.js');
+  globalThis.provider = await createProvider(given);
+  globalThis.heads = [];
+  globalThis.provider.on('message', ({ data }) => globalThis.heads.push(data.result.number));
+  await globalThis.provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
+  return Number(await globalThis.provider.request({ method: 'eth_blockNumber' }));
+};
+const heads = async () => globalThis.heads.map(Number);
+const close = async () => globalThis.provider.close();
+
+/** Mines a block and waits until a page was told about it. */
+async function follows(run) {
+  const number = Number(await served.ask('eth_blockNumber')) + 1;
+  await served.ask('evm_mine');
+  await until(async () => (await run(heads)).includes(number), `block ${number} in a page`);
+}
+
+test('tabs share one client, which lives until the last of them is closed', LIMIT, () =>
+  inPage(async (first, reload, tab) => {
+    const second = await tab();
+    const head = Number(await served.ask('eth_blockNumber'));
+    const cold = await asked(async () => assert.equal(await first(open, options('/shared')), head));
+    const beside = await asked(async () => assert.equal(await second(open, options('/shared')), head));
+    assert.ok(cold > BLOCKS && beside < 10, `${cold} requests for the first tab, ${beside} for the second`);
+    await follows(second);
+    await follows(first);
+    // A tab that goes away closes nothing itself.
+    await second.leave();
+    await follows(first);
+    await first(close);
+    await pause(500);
+    assert.equal(await asked(() => pause(1_000)), 0, 'requests after both tabs have left');
+  }));
+
+test('a tab that closes its provider does not end that of another tab', LIMIT, () =>
+  inPage(async (first, reload, tab) => {
+    const second = await tab();
+    for (const run of [first, second]) await run(open, options('/both'));
+    await first(close);
+    await follows(second);
+    await second(close);
+  }));
+
+test('clients with different options are not shared', LIMIT, () =>
+  inPage(async (run) => {
+    await run(open, options('/one'));
+    const other = await asked(() => run(open, options('/one', { minDepth: 1 })));
+    assert.ok(other > BLOCKS, `${other} requests`);
+  }));
+
+test('a client runs in a worker of its own, and on the page\'s thread', LIMIT, () =>
+  inPage(async (run, reload) => {
+    for (const worker of ['dedicated', false, 'shared']) {
+      assert.ok((await run(open, options('/', { worker }))) >= BLOCKS);
+      await follows(run);
+      await run(close);
+      await reload();
+    }
+  }));
+
+test('errors, levels and callbacks cross from the worker', LIMIT, () =>
+  inPage(async (run) => {
+    const work = async (given) => {
+      const { createProvider } = await import('/index.js');
+      const progress = [];
+      const provider = await createProvider({ ...given, onProgress: (figures) => progress.push(figures) });
+      const failure = (promise) => promise.then(() => undefined, ({ code, message, name }) => ({ code, message, name }));
+      const unknown = await failure(provider.request({ method: 'eth_nothing' }));
+      const absent = await provider.requestWithLevel({ method: 'eth_getTransactionByHash', params: [`0x${'ab'.repeat(32)}`] });
+      const network = await failure(createProvider({ ...given, network: 'nonet' }));
+      const upstream = await failure(createProvider({ ...given, upstream: 'http://[' }));
+      const timeout = await failure(createProvider({ ...given, upstream: given.upstream.replace('/cross', '/other'), timeout: 1 }));
+      provider.close();
+      const closed = await failure(provider.request({ method: 'eth_chainId' }));
+      return { unknown, absent, network, upstream, timeout, closed, told: progress.length > 0 && progress.every(({ currentBlock }) => currentBlock >= 0) };
+    };
+    for (const worker of ['shared', 'dedicated']) {
+      const found = await run(work, options(`/cross-${worker}`, { worker }));
+      assert.deepEqual([found.unknown.code, found.network.code, found.timeout.code, found.closed.code], [-32601, -32600, 4900, 4900]);
+      assert.deepEqual(found.absent, { result: null, level: 'unproven-absence' });
+      assert.deepEqual([found.network.message, found.upstream.name], ["network: 'nonet' is not known", 'TypeError']);
+      assert.ok(found.told, 'progress');
+    }
+  }));
+
+test('an upstream that lies is named by a client in a worker', LIMIT, () =>
+  inPage(async (run) => {
+    const work = async (given, accounts) => {
+      const { createProvider } = await import('/index.js');
+      const provider = await createProvider(given);
+      const caught = [];
+      provider.on('verification', (event) => caught.push(...event.caught));
+      const balances = [];
+      for (const account of accounts) {
+        balances.push(await provider.request({ method: 'eth_getBalance', params: [account, '0x5'] }));
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      provider.close();
+      return { balances, caught };
+    };
+    const accounts = await served.ask('eth_accounts');
+    const liar = `${served.url.replace('127.0.0.1', 'localhost')}/changed`;
+    const { balances, caught } = await run(work, options('/', { upstream: [liar, `${served.url}/lie`] }), accounts);
+    assert.deepEqual(balances, await Promise.all(accounts.map((account) => served.ask('eth_getBalance', account, '0x5'))));
+    assert.equal(caught[0]?.upstream, new URL(liar).origin);
+    assert.ok(caught[0].rule.length > 0);
+  }));
+
+/** In a page: opens a client in a worker that ends when it is told to, and asks while that happens. */
+const killed = async (given, kind) => {
+  const { createProvider } = await import('/index.js');
+  const address = new URL('/test/lib/mortal-worker.js', location.href);
+  let made;
+  const worker = () => (made = kind === 'shared' ? new SharedWorker(address, { type: 'module', name: String(Math.random()) }) : new Worker(address, { type: 'module' }));
+  const provider = await createProvider({ ...given, worker });
+  const told = [];
+  provider.on('disconnect', ({ code, message }) => told.push({ code, message }));
+  const asked = provider.request({ method: 'eth_getBalance', params: [`0x${'77'.repeat(20)}`, '0x7'] });
+  if (kind === 'terminated') made.terminate();
+  else (made.port ?? made).postMessage('end');
+  const pending = await asked.then(() => 'answered', ({ code }) => code);
+  for (let left = 200; told.length === 0 && left > 0; left -= 1) await new Promise((resolve) => setTimeout(resolve, 50));
+  const later = await provider.request({ method: 'eth_chainId' }).catch(({ code }) => code);
+  const again = await createProvider({ ...given, worker });
+  const head = Number(await again.request({ method: 'eth_blockNumber' }));
+  again.close();
+  return { pending, told, later, head };
+};
+
+test('the end of a worker is an error, and a new provider works', LIMIT, () =>
+  inPage(async (run) => {
+    for (const kind of ['terminated', 'dedicated', 'shared']) {
+      const { pending, told, later, head } = await run(killed, options(`/${kind}`), kind);
+      assert.ok(pending === 4900 || pending === 'answered', `${kind}: ${pending}`);
+      assert.deepEqual(told, [{ code: 4900, message: 'the worker has ended; create a new provider' }], kind);
+      assert.equal(later, 4900, kind);
+      assert.ok(head >= BLOCKS, kind);
+    }
+  }));
+
+/** In a page: opens a client with the default place, and returns what the console was told about it. */
+const noticed = async (given, without) => {
+  for (const name of without) delete globalThis[name];
+  const told = [];
+  const { info } = console;
+  console.info = (...words) => told.push(words.join(' '));
+  const { createProvider } = await import('/index.js');
+  const provider = await createProvider(given);
+  const head = Number(await provider.request({ method: 'eth_blockNumber' }));
+  provider.close();
+  console.info = info;
+  return { head, told };
+};
+
+test('without shared workers a client runs in a worker of its own, and without workers on the page\'s thread, which is said once', LIMIT, () =>
+  inPage(async (run, reload) => {
+    const alone = await run(noticed, options('/'), ['SharedWorker']);
+    assert.ok(alone.head >= BLOCKS);
+    assert.deepEqual(alone.told, []);
+    const none = await run(noticed, options('/'), ['SharedWorker', 'Worker']);
+    assert.ok(none.head >= BLOCKS);
+    assert.equal(none.told.length, 1);
+    assert.match(none.told[0], /^rootlight: the client runs on the page's own thread/);
+    assert.deepEqual((await run(noticed, options('/'), [])).told, []);
+  }));
+
+test('a policy that forbids workers keeps the client on the page\'s thread, which is said', LIMIT, () =>
+  inPage(async (run, reload) => {
+    await reload('?no-workers');
+    const { head, told } = await run(noticed, options('/policy'), []);
+    assert.ok(head >= BLOCKS);
+    assert.match(told.join(), /the worker did not start|cannot be started/);
+    const refused = await run(async (given) => {
+      const { createProvider } = await import('/index.js');
+      return createProvider(given).then(() => 'opened', ({ message }) => message);
+    }, options('/policy', { worker: 'dedicated' }));
+    assert.match(refused, /the worker did not start|cannot be started/);
+  }));
+
+test('functions of the caller keep the client on the page\'s thread, and forbid an explicit worker', LIMIT, () =>
+  inPage(async (run) => {
+    const work = async (given) => {
+      const { createProvider, httpTransport } = await import('/index.js');
+      const local = await createProvider({ ...given, upstream: httpTransport(given.upstream) });
+      local.close();
+      const attempt = (more) => createProvider({ ...given, ...more }).then(() => 'opened', ({ code, message }) => [code, message]);
+      return [
+        await attempt({ worker: 'shared', upstream: httpTransport(given.upstream) }),
+        await attempt({ worker: 'dedicated', storage: { get() {}, put() {} } }),
+        await attempt({ worker: 'elsewhere' }),
+      ];
+    };
+    const [transport, store, name] = await run(work, options('/functions'));
+    assert.deepEqual([transport[0], store[0], name[0]], [-32600, -32600, -32600]);
+    assert.match(transport[1], /^worker: an upstream is a function/);
+    assert.match(store[1], /^worker: `storage` is an object of yours/);
+    assert.match(name[1], /^worker: give 'shared'/);
+  }));
+
+test('a client in a service worker runs on its thread', LIMIT, () =>
+  inPage(async (run) => {
+    const work = async (given) => {
+      const registered = await navigator.serviceWorker.register('/test/lib/service-worker.js', { type: 'module', scope: '/nowhere/' });
+      const worker = registered.installing ?? registered.waiting ?? registered.active;
+      while (worker.state !== 'activated') await new Promise((resolve) => setTimeout(resolve, 20));
+      const { port1, port2 } = new MessageChannel();
+      const answer = new Promise((resolve) => (port1.onmessage = ({ data }) => resolve(data)));
+      worker.postMessage(given, [port2]);
+      const found = await answer;
+      await registered.unregister();
+      return found;
+    };
+    const { head, workers, error } = await run(work, options('/service'));
+    assert.deepEqual({ workers, error }, { workers: 'undefined', error: undefined });
+    assert.ok(Number(head) >= BLOCKS);
+  }));
+
+test('a client goes on after its node was down', LIMIT, () =>
+  inPage(async (run) => {
+    await run(open, options('/away'));
+    await follows(run);
+    down = true;
+    await pause(3_000);
+    const work = async () => {
+      const upstreams = await globalThis.provider.request({ method: 'rootlight_upstreams' });
+      return { resting: upstreams[0].resting, head: Number(await globalThis.provider.request({ method: 'eth_blockNumber' })) };
+    };
+    const away = await run(work);
+    assert.match(away.resting, /HTTP status 502/);
+    down = false;
+    const began = Date.now();
+    await follows(run);
+    console.log(`the next block arrives ${Date.now() - began} ms after the node is back`);
+    await run(close);
+  }));

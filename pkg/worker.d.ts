@@ -1,0 +1,2 @@
+// The worker of `createProvider`, for its option `worker`. It exports nothing.
+export {};
