@@ -4,8 +4,11 @@ import { serverSource, type Source, tabSource } from './chain/source.ts';
 import { action, byId, el, fill } from './dom.ts';
 import { theme } from './theme.ts';
 import { chainView } from './views/chain.ts';
+import { explorerView } from './views/explorer.ts';
+import { playgroundView } from './views/playground.ts';
 import { proofView } from './views/proof.ts';
 import { statusView } from './views/status.ts';
+import { tamperView } from './views/tamper.ts';
 import { reasonOf } from './words.ts';
 
 type Kind = Source['kind'];
@@ -48,6 +51,9 @@ async function begin(kind: Kind): Promise<void> {
 function sections(session: Session): void {
   const proof = proofView(byId('proof'), session);
   chainView(byId('chain'), session, (number) => proof.show(number));
+  explorerView(byId('explorer'), session);
+  tamperView(byId('liar'), session);
+  playgroundView(byId('playground'), session);
 }
 
 theme();

@@ -50,21 +50,21 @@ test('a change of any part of the proof breaks a step', async () => {
 
 test('a path in the state trie ends at the account, and a changed node breaks it', async () => {
   const { createDevChain } = await import('../../pkg/dev.js');
-  const { accountKey, follow } = await sources.load('proof/trie.ts');
+  const { accountKey, follow, unwrapped } = await sources.load('proof/trie.ts');
   const chain = await createDevChain();
   const ask = (method, ...params) => chain.request({ method, params });
   const { stateRoot } = await ask('eth_getBlockByNumber', 'latest', false);
   for (const account of await ask('eth_accounts')) {
     const { accountProof } = await ask('eth_getProof', account, [], 'latest');
-    const path = follow(stateRoot, accountKey(account), accountProof);
+    const path = follow(stateRoot, accountKey(account), unwrapped(accountProof));
     assert.ok(path.linked && path.found && path.nodes.length > 2, account);
     const last = accountProof.at(-1);
-    const changed = follow(stateRoot, accountKey(account), [...accountProof.slice(0, -1), `${last.slice(0, -2)}ff`]);
+    const changed = follow(stateRoot, accountKey(account), unwrapped([...accountProof.slice(0, -1), `${last.slice(0, -2)}ff`]));
     // An embedded node stands in its parent, so that its copy at the end does not count.
     assert.ok(!changed.linked || path.nodes.at(-2)?.next.embedded, account);
   }
   const nobody = `0x${'12'.repeat(20)}`;
-  const absent = follow(stateRoot, accountKey(nobody), (await ask('eth_getProof', nobody, [], 'latest')).accountProof);
+  const absent = follow(stateRoot, accountKey(nobody), unwrapped((await ask('eth_getProof', nobody, [], 'latest')).accountProof));
   assert.ok(absent.linked && !absent.found, 'absence');
   chain.close();
 });

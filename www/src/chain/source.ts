@@ -29,6 +29,9 @@ const NETWORKS: Readonly<Record<number, ProviderOptions['network']>> = { 30: 'ma
 export const networkName = (chainId: number): string =>
   ({ 30: 'Rootstock', 31: 'Rootstock testnet', 33: 'development chain' })[chainId] ?? `chain ${chainId}`;
 
+/** The contract that holds the bitcoins of Rootstock's two-way peg: an account that every Rootstock network has. */
+const BRIDGE = '0x0000000000000000000000000000000001000006';
+
 /** The server's address: this page's own folder, and the API key that `#key=...` gives. Fragments are not sent to servers. */
 function serverAddress(): URL {
   const key = new URLSearchParams(location.hash.slice(1)).get('key') ?? '';
@@ -69,7 +72,7 @@ export async function serverSource(): Promise<Source | undefined> {
   const [options, trusts] = await settings(chainId, exchange);
   const accounts = (await claim(exchange, 'eth_accounts').catch(() => [])) as string[];
   const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
-  return { kind: 'server', name: location.host, chainId, exchange, trusts, start, ...(accounts[0] ? { account: accounts[0] } : {}) };
+  return { kind: 'server', name: location.host, chainId, exchange, trusts, start, account: accounts[0] ?? BRIDGE };
 }
 
 /** Fills a new chain with some things to look at. Returns the token. */

@@ -1,7 +1,7 @@
 // Nodes of Rootstock's state trie (RSKIP-107), read in order to draw the path from the state root to a value.
 import { concat, digits, equal, fromHex } from '../bytes.ts';
 import { keccak } from './hash.ts';
-import { decodeBytes } from './rlp.ts';
+import { decodeBytes, encodeBytes } from './rlp.ts';
 
 /** A node on the way, and the part of its bytes that leads on. */
 export interface PathNode {
@@ -99,9 +99,18 @@ function read(bytes: Uint8Array): Node {
   return { path, left, right, value: { start: reader.at, end: bytes.length } };
 }
 
+/** The nodes of `eth_getProof`, each of which is wrapped in RLP. */
+export const unwrapped = (proof: readonly string[]): Uint8Array[] => proof.map((text) => decodeBytes(fromHex(text)));
+
+/** The key of a receipt in the trie of its block: its index in RLP. */
+export function receiptKey(index: number): Uint8Array {
+  const text = index.toString(16);
+  return encodeBytes(index === 0 ? new Uint8Array() : fromHex(text.length % 2 === 0 ? text : `0${text}`));
+}
+
 /** Follows a key through the nodes of a proof from the root on. Absence ends where the paths part. */
-export function follow(root: string, key: Uint8Array, proof: readonly string[]): TriePath {
-  const known = new Map(proof.map((text) => decodeBytes(fromHex(text))).map((node) => [digits(keccak(node)), node]));
+export function follow(root: string, key: Uint8Array, proof: readonly Uint8Array[]): TriePath {
+  const known = new Map(proof.map((node) => [digits(keccak(node)), node]));
   const nodes: PathNode[] = [];
   let expected: Uint8Array = fromHex(root);
   let bytes = known.get(digits(expected));

@@ -1,0 +1,11 @@
+// The chain of the sections that lie and play: the one in this tab, which is started when it is first needed.
+import { type Source, tabSource } from './source.ts';
+
+let started: Promise<Source> | undefined;
+
+/** The development chain of this tab: that of the page's own source, or a new one. */
+export function lab(source: Source): Promise<Source> {
+  if (source.kind === 'tab') return Promise.resolve(source);
+  started ??= tabSource();
+  return started;
+}

@@ -1,0 +1,90 @@
+// What the parts of the playground share: the chain, its accounts, the contracts on it, and the list of what happened.
+import { quantity } from '../bytes.ts';
+import { type Child, el } from '../dom.ts';
+import type { Source } from '../chain/source.ts';
+import { reasonOf } from '../words.ts';
+
+export interface Receipt {
+  readonly status: string;
+  readonly blockNumber: string;
+  readonly contractAddress: string | null;
+  readonly gasUsed: string;
+  readonly transactionHash: string;
+  readonly logs: readonly unknown[];
+}
+
+export interface Deployed {
+  readonly name: string;
+  readonly address: string;
+  /** A function to begin with. */
+  readonly example: string;
+}
+
+/** Gas of each transaction: enough for the samples, and below a block's limit. */
+const GAS = 3_000_000;
+
+/** Lines that the list keeps. */
+const LINES = 30;
+
+export class Bench {
+  readonly source: Source;
+  readonly log = el('ol', { class: 'log', 'aria-live': 'polite', 'aria-label': 'What happened' });
+  accounts: readonly string[] = [];
+  readonly contracts: Deployed[] = [];
+  private readonly listeners: (() => void)[] = [];
+
+  constructor(source: Source) {
+    this.source = source;
+    if (source.token) this.contracts.push({ name: 'Rootlight Demo (token)', address: source.token, example: 'balanceOf(address)' });
+  }
+
+  /** Calls the chain. */
+  ask(method: string, ...params: readonly unknown[]): Promise<unknown> {
+    const { chain } = this.source;
+    return chain ? chain.request({ method, params }) : Promise.reject(new Error('there is no chain in this tab'));
+  }
+
+  /** Sends a transaction and waits until it is mined, which is at once. */
+  async send(transaction: object): Promise<Receipt> {
+    const hash = await this.ask('eth_sendTransaction', { gas: quantity(GAS), ...transaction });
+    const receipt = (await this.ask('eth_getTransactionReceipt', hash)) as Receipt | null;
+    if (!receipt) throw new Error('the transaction waits: mine a block');
+    this.changed();
+    return receipt;
+  }
+
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  changed(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  /** Adds a line to the list, newest first. */
+  tell(kind: 'good' | 'bad' | '', ...line: Child[]): void {
+    const mark = kind === 'bad' ? '✗' : kind === 'good' ? '✓' : '·';
+    this.log.prepend(el('li', {}, el('span', { class: `badge ${kind}` }, mark), ' ', ...line));
+    while (this.log.children.length > LINES) this.log.lastElementChild?.remove();
+  }
+
+  /** Runs work of a visitor; its error becomes a line. */
+  async attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.tell('bad', reasonOf(error));
+    }
+  }
+
+  /** Whether a transaction succeeded, in words. */
+  outcome(receipt: Receipt): string {
+    return receipt.status === '0x1' ? `in block ${Number(receipt.blockNumber)}, ${Number(receipt.gasUsed).toLocaleString('en-US')} gas` : 'was mined, but reverted: nothing changed except the fee';
+  }
+}
+
+/** Options of a select. */
+export function options(list: HTMLSelectElement, entries: readonly (readonly [string, string])[]): void {
+  const chosen = list.value;
+  list.replaceChildren(...entries.map(([value, name]) => el('option', { value, selected: value === chosen }, name)));
+}

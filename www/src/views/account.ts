@@ -1,0 +1,74 @@
+// The explorer's accounts.
+import type { Block, Session } from '../chain/session.ts';
+import { digits, fromHex, grouped, quantity, rbtc, toAddress, toBig } from '../bytes.ts';
+import { el, field, form } from '../dom.ts';
+import { decodeList } from '../proof/rlp.ts';
+import { accountKey, follow, slotKey, type TriePath, unwrapped } from '../proof/trie.ts';
+import { answerView, said, shower } from './answer.ts';
+import type { Trail } from './trail.ts';
+
+export interface AccountProof {
+  readonly balance: string;
+  readonly nonce: string;
+  readonly accountProof: readonly string[];
+  readonly storageProof: readonly { readonly key: string; readonly value: string; readonly proof: readonly string[] }[];
+}
+
+/** The bytes of the value at the end of a path. */
+export function valueOf(path: TriePath): Uint8Array {
+  const last = path.nodes.at(-1);
+  return last?.value ? last.bytes.subarray(last.value.start, last.value.end) : new Uint8Array();
+}
+
+/** The path to an account, compared with the values that the client proved. */
+export function accountTrail(block: Block, address: string, proof: AccountProof, title: string): Trail {
+  const path = follow(block.stateRoot, accountKey(address), unwrapped(proof.accountProof));
+  const [nonce, balance] = path.found ? decodeList(valueOf(path)).map(toBig) : [0n, 0n];
+  const holds = (balance ?? 0n) === BigInt(proof.balance) && (nonce ?? 0n) === BigInt(proof.nonce);
+  return { title, block, root: 'stateRoot', path, holds, value: `nonce ${nonce ?? 0n}, balance ${rbtc(balance ?? 0n)}` };
+}
+
+/** The path to a storage cell. */
+export function cellTrail(block: Block, address: string, cell: AccountProof['storageProof'][number], title: string): Trail {
+  const path = follow(block.stateRoot, slotKey(address, cell.key), unwrapped(cell.proof));
+  const value = toBig(valueOf(path));
+  return { title, block, root: 'stateRoot', path, holds: value === BigInt(cell.value), value: `0x${value.toString(16)}, or ${grouped(value)}` };
+}
+
+/** The block at the verified head, at which a whole answer is asked for. */
+export async function pinned(session: Session): Promise<Block> {
+  const block = await session.block(quantity(session.head));
+  if (!block) throw new Error('the newest block is not known');
+  return block;
+}
+
+export function accountForm(session: Session): HTMLElement {
+  const input = el('input', { value: session.source.account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
+  const result = el('div');
+  const show = shower(result);
+  const ask = () => show(async () => {
+    const address = toAddress(input.value);
+    const block = await pinned(session);
+    const at = block.number;
+    const [balance, nonce, code, proof, verification] = await Promise.all([
+      session.answer('eth_getBalance', address, at), session.request('eth_getTransactionCount', address, at),
+      session.request('eth_getCode', address, at), session.request('eth_getProof', address, [], at) as Promise<AccountProof>, session.verification(at),
+    ]);
+    const [saidBalance, saidNonce, saidCode] = await Promise.all([
+      said(session, 'eth_getBalance', address, at), said(session, 'eth_getTransactionCount', address, at), said(session, 'eth_getCode', address, at),
+    ]);
+    const amount = (value: unknown) => (typeof value === 'string' ? rbtc(BigInt(value)) : 'no answer');
+    const count = (value: unknown) => (typeof value === 'string' ? grouped(BigInt(value)) : 'no answer');
+    const kind = (value: unknown) => (typeof value !== 'string' ? 'no answer' : value === '0x' ? 'an ordinary account' : `a contract of ${grouped(digits(fromHex(value)).length / 2)} bytes`);
+    return answerView({
+      lines: [
+        { name: 'Balance', claimed: amount(saidBalance), proven: amount(balance.result) },
+        { name: 'Transactions sent', claimed: count(saidNonce), proven: count(nonce) },
+        { name: 'What it is', claimed: kind(saidCode), proven: kind(code) },
+      ],
+      level: balance.level, verification, trails: [accountTrail(block, address, proof, 'Proof of the account')],
+    });
+  });
+  if (input.value) void ask();
+  return el('div', {}, form({ class: 'form' }, ask, field('Address of an account', input), el('div', {}, el('button', { class: 'button main' }, 'Prove the account'))), result);
+}

@@ -1,0 +1,105 @@
+// The explorer's calls of contracts, and tokens, which are four calls.
+import type { Block, Session } from '../chain/session.ts';
+import { grouped, rbtc, toAddress, units } from '../bytes.ts';
+import { addressOf, callData, number, text, words } from '../contracts/abi.ts';
+import { el, field, form } from '../dom.ts';
+import { type AccountProof, accountTrail, cellTrail, pinned } from './account.ts';
+import { answerView, said, shower } from './answer.ts';
+import type { Trail } from './trail.ts';
+
+/** Most storage cells whose paths are drawn. */
+const DRAWN = 3;
+
+/** Cells that earlier calls read: the client keeps proofs, so that a second call at the same block asks for none. */
+const remembered = new Map<string, readonly string[]>();
+
+/** Runs a call, and gives the storage cells of the contract that it read. */
+async function withCells<T>(session: Session, contract: string, key: string, work: () => Promise<T>): Promise<[T, readonly string[]]> {
+  session.cells.delete(contract);
+  const done = await work();
+  const cells = [...(session.cells.get(contract) ?? remembered.get(key) ?? [])];
+  remembered.set(key, cells);
+  return [done, cells];
+}
+
+/** The proofs of a contract and of the cells that a call read. */
+async function trails(session: Session, block: Block, contract: string, cells: readonly string[]): Promise<Trail[]> {
+  const shown = cells.slice(0, DRAWN);
+  const proof = (await session.request('eth_getProof', contract, shown, block.number)) as AccountProof;
+  const drawn = proof.storageProof.map((cell) => cellTrail(block, contract, cell, `Proof of what the call read, cell ${cell.key.length > 20 ? `${cell.key.slice(0, 12)}…` : cell.key}`));
+  return [...drawn, accountTrail(block, contract, proof, 'Proof of the contract')];
+}
+
+export function tokenForm(session: Session): HTMLElement {
+  const contract = el('input', { value: session.source.token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
+  const holder = el('input', { value: session.source.account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
+  const result = el('div');
+  const show = shower(result);
+  const ask = () => show(async () => {
+    const [to, who] = [toAddress(contract.value), toAddress(holder.value)];
+    const block = await pinned(session);
+    const at = block.number;
+    const data = { name: callData('name()', []), symbol: callData('symbol()', []), decimals: callData('decimals()', []), balance: callData('balanceOf(address)', [who]) };
+    const proven = (input: string) => session.answer('eth_call', { to, data: input }, at);
+    const claimed = async (input: string) => (await said(session, 'eth_call', { to, data: input }, at)) as string | undefined;
+    const [answers, cells] = await withCells(session, to, `${to}${who}`, () => Promise.all([proven(data.name), proven(data.symbol), proven(data.decimals), proven(data.balance)]));
+    const says = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
+    const [name, symbol, decimals, balance] = answers.map(({ result: value }) => String(value));
+    const read = (value: string | undefined) => (value === undefined ? 'no answer' : text(value) ?? 'no text');
+    const amount = (value: string | undefined, scale: string | undefined) => {
+      const [count, places] = [number(value ?? ''), number(scale ?? '') ?? 0n];
+      return count === undefined ? 'no number' : places > 77n ? grouped(count) : units(count, Number(places));
+    };
+    return answerView({
+      lines: [
+        { name: 'Balance', claimed: amount(says[3], says[2]), proven: amount(balance, decimals) },
+        { name: 'Name', claimed: read(says[0]), proven: read(name) },
+        { name: 'Symbol', claimed: read(says[1]), proven: read(symbol) },
+      ],
+      level: answers[3]?.level, verification: await session.verification(at), trails: await trails(session, block, to, cells),
+    });
+  });
+  if (contract.value && holder.value) void ask();
+  return el('div', {}, form({ class: 'form' }, ask,
+    el('div', { class: 'two' }, field('Address of the token', contract), field('Address of the holder', holder)),
+    el('div', {}, el('button', { class: 'button main' }, 'Prove the balance'))), result);
+}
+
+/** What an answer may mean: contracts do not say. */
+export function readings(answer: string): string {
+  const value = number(answer);
+  const said = text(answer);
+  if (value === undefined) return said ?? (answer === '0x' ? 'nothing' : `${words(answer).length} words`);
+  const address = value > 1n << 100n && value < 1n << 160n ? `, or the address ${addressOf(answer)}` : '';
+  return `${grouped(value)}${value > 10n ** 15n && value < 10n ** 26n ? `, as an amount ${rbtc(value).replace(' RBTC', '')}` : ''}${address}`;
+}
+
+export function callForm(session: Session): HTMLElement {
+  const contract = el('input', { value: session.source.token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
+  const method = el('input', { value: 'totalSupply()', autocomplete: 'off', spellcheck: 'false', required: true });
+  const values = el('input', { value: '', autocomplete: 'off', spellcheck: 'false' });
+  const result = el('div');
+  const show = shower(result);
+  const ask = () => show(async () => {
+    const to = toAddress(contract.value);
+    const data = callData(method.value, values.value.split(',').map((value) => value.trim()).filter(Boolean));
+    const block = await pinned(session);
+    const at = block.number;
+    const [answer, cells] = await withCells(session, to, `${to}${data}`, () => session.answer('eth_call', { to, data }, at));
+    const claimed = (await said(session, 'eth_call', { to, data }, at)) as string | undefined;
+    const proven = String(answer.result);
+    return answerView({
+      lines: [
+        { name: 'In words', claimed: claimed === undefined ? 'no answer' : readings(claimed), proven: readings(proven) },
+        { name: 'Bytes', claimed: claimed ?? 'no answer', proven, mono: true },
+      ],
+      level: answer.level, verification: await session.verification(at), trails: await trails(session, block, to, cells),
+    });
+  });
+  return el('div', {}, form({ class: 'form' }, ask,
+    field('Address of the contract', contract),
+    el('div', { class: 'two' },
+      field('Function', method, 'Such as balanceOf(address), or call data in hexadecimal.'),
+      field('Arguments', values, 'Separated by commas.')),
+    el('div', {}, el('button', { class: 'button main' }, 'Call and prove'))), result);
+}

@@ -1,0 +1,27 @@
+// The explorer: one form at a time.
+import type { Session } from '../chain/session.ts';
+import { el, fill } from '../dom.ts';
+import { accountForm } from './account.ts';
+import { callForm, tokenForm } from './contract.ts';
+import { logsForm } from './logs.ts';
+
+const FORMS: readonly (readonly [string, string, (session: Session) => HTMLElement])[] = [
+  ['Account', 'How much does somebody have?', accountForm],
+  ['Token', 'Who has how much of a token?', tokenForm],
+  ['Contract', 'What does a program on the chain answer? It is run here, on proven state.', callForm],
+  ['Logs', 'What happened? Contracts write logs, for example for each payment of a token.', logsForm],
+];
+
+export function explorerView(root: HTMLElement, session: Session): void {
+  const body = el('div', { class: 'card' });
+  const tabs = FORMS.map(([name, tells, make]) => {
+    const tab = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false' }, name);
+    tab.addEventListener('click', () => {
+      for (const other of tabs) other.setAttribute('aria-pressed', String(other === tab));
+      fill(body, el('p', {}, tells), make(session));
+    });
+    return tab;
+  });
+  fill(root, el('div', { class: 'row' }, el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to ask for' }, ...tabs)), body);
+  tabs[0]?.click();
+}

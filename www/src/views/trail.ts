@@ -1,0 +1,53 @@
+// The way from the work to a value: block, root, trie nodes, value. Each step names the hash of the next.
+import type { Block } from '../chain/session.ts';
+import { digits, grouped, short, toHex } from '../bytes.ts';
+import { el } from '../dom.ts';
+import type { PathNode, TriePath } from '../proof/trie.ts';
+
+/** A path in a trie, and what its end means. */
+export interface Trail {
+  readonly title: string;
+  readonly block: Block;
+  /** The root in the header below which the path is. */
+  readonly root: 'stateRoot' | 'receiptsRoot';
+  readonly path: TriePath;
+  /** What the value at the end says. */
+  readonly value: string;
+  /** Whether the value was found to say that here, too. */
+  readonly holds: boolean;
+}
+
+const ROOTS = { stateRoot: 'state root', receiptsRoot: 'receipts root' } as const;
+
+/** The bytes of a node, with the part that leads on marked. */
+function marked({ bytes, next, value }: PathNode): HTMLElement {
+  const part = next ?? value;
+  if (!part) return el('p', { class: 'mono' }, digits(bytes));
+  const cut = (start: number, end: number) => digits(bytes.subarray(start, end));
+  return el('p', { class: next ? 'mono' : 'mono value' }, cut(0, part.start), el('mark', {}, cut(part.start, part.end)), cut(part.end, bytes.length));
+}
+
+function tells(node: PathNode, last: boolean, found: boolean): string {
+  if (node.next) return `the ${node.next.right ? 'right' : 'left'} branch, marked: ${node.next.embedded ? 'it is so short that it stands here whole' : 'the hash of the next node'}`;
+  if (!last) return 'the path goes on';
+  return found ? 'the value, marked' : 'the path ends here, so there is nothing at this place';
+}
+
+function step(node: PathNode, index: number, last: boolean, found: boolean): HTMLElement {
+  return el('li', {}, el('p', {}, el('strong', {}, `Node ${index + 1}`), ` · hash ${short(toHex(node.hash), 4, 4)} · ${tells(node, last, found)}`), marked(node));
+}
+
+/** Draws a path; folded at first, because it is long. */
+export function trailView(trail: Trail): HTMLDetailsElement {
+  const { block, path, root } = trail;
+  const nodes = path.nodes.map((node, at) => step(node, at, at === path.nodes.length - 1, path.found));
+  const good = path.linked && trail.holds;
+  const count = path.nodes.length + 2;
+  return el('details', { class: 'path' },
+    el('summary', {}, `${trail.title}: ${count} steps from the work to the value`, el('span', { class: good ? 'badge good' : 'badge bad' }, good ? 'every step fits' : 'a step does not fit')),
+    el('ol', { class: 'trail' },
+      el('li', {}, el('p', {}, el('strong', {}, `Block ${grouped(Number(block.number))}`), ` · ${short(block.hash, 6, 6)} · Bitcoin’s work vouches for this hash, as drawn above`)),
+      el('li', {}, el('p', {}, el('strong', {}, `Its ${ROOTS[root]}`), ` · one of the header’s fields: the hash of the first node`), el('p', { class: 'mono' }, block[root])),
+      ...nodes,
+      el('li', {}, el('p', {}, el('strong', {}, 'The value'), ` · ${trail.value}`))));
+}
