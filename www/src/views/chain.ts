@@ -26,11 +26,11 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     const count = block.transactions.length;
     return el('li', {},
       el('button', { type: 'button', class: 'block', 'aria-pressed': String(number === chosen), on: { click: select } },
-        el('span', { class: 'tick', 'aria-label': 'verified' }, '✓'),
+        number === 0 ? el('span', { class: 'tick small' }, 'trusted') : el('span', { class: 'tick', role: 'img', 'aria-label': 'verified' }, '✓'),
         el('strong', {}, `#${grouped(number)}`),
         el('span', { class: 'mono small' }, short(block.hash, 3, 3)),
         el('span', { class: 'small' }, `${count} transaction${count === 1 ? '' : 's'}`),
-        el('time', { class: 'small', 'data-time': String(Number(block.timestamp)) }, ago(Number(block.timestamp)))));
+        number === 0 ? el('span', { class: 'small' }, 'the beginning') : el('time', { class: 'small', 'data-time': String(Number(block.timestamp)) }, ago(Number(block.timestamp)))));
   }
 
   const redraw = () => {
@@ -53,9 +53,10 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     const depth = Number(verification.depth);
     const row = (name: string, ...value: (Node | string)[]) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value));
     fill(about, el('dl', { class: 'facts' },
-      row('Block', `#${grouped(number)}`, el('span', { class: 'badge good' }, verification.level)),
+      row('Block', `#${grouped(number)} `, el('span', { class: 'badge good' }, verification.level)),
       row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top`),
-      row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop))),
+      row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop)))),
+    el('dl', { class: 'facts wide' },
       row('Hash', el('span', { class: 'mono break' }, block.hash)),
       row('Parent', el('span', { class: 'mono break' }, block.parentHash))));
   }
