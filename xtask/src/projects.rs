@@ -1,5 +1,5 @@
-//! Tests of `--full` with large packages of the registries: web3.js and foundry's cast with API keys, and projects of
-//! Hardhat on the development chain.
+//! Tests of `--full` with large packages of the registries: web3.js and foundry's cast with API keys, projects of Hardhat
+//! on the development chain, and the example projects of the npm package.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use crate::clients::{self, Built};
 use crate::nodes::{FOUNDRY, foundry_package};
 use crate::shell::{Cmd, Log, ask, target_dir};
 use crate::steps::Outcome;
+use crate::tools;
 
 /// The release of Node.js for Hardhat 3, which needs 22.13 or newer.
 const NODE: &str = "22.23.3";
@@ -35,6 +36,17 @@ pub(crate) fn hardhat(log: &mut Log) -> Outcome {
         let run = built.with(run).env("HARDHAT_DISABLE_TELEMETRY_PROMPT", "true");
         log.run(with_path(run, path.as_ref()))?;
     }
+    Ok(String::new())
+}
+
+/// Runs the projects in `examples/` with the package's tarball and packages of the registry, in Node.js and in a browser.
+pub(crate) fn examples(log: &mut Log) -> Outcome {
+    let built = Built::new(log)?;
+    let mut run = built.with(Cmd::new("node tests/clients/examples.mjs"));
+    if let Some(browser) = tools::browser() {
+        run = run.env("CHROMIUM", browser);
+    }
+    log.run(run.env("CARGO_TARGET_DIR", target_dir()))?;
     Ok(String::new())
 }
 

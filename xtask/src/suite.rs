@@ -72,10 +72,11 @@ const LAST: [Part; 3] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 9] = [
+const FULL: [Part; 10] = [
     part("tests: long runs", long_runs),
     part("tests: web3.js and cast", projects::keyed),
     part("tests: hardhat projects", projects::hardhat),
+    part("tests: example projects", projects::examples),
     part("tests: page in the program", page::test_embedded),
     part("documentation: features", features::documentation),
     part("cargo-deny", dependencies::deny),
