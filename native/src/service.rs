@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use rootlight::engine::KEY_ASKERS;
 use rootlight::rpc::envelope::write_error;
-use rootlight::rpc::{Answer, Connection, Profile};
+use rootlight::rpc::{Answer, Connection, Profile, is_gone, notifications, poll_message};
 use tokio::sync::watch;
 
 use crate::bans::HostBans;
@@ -261,6 +261,11 @@ pub trait Service: Send + Sync + 'static {
         })
     }
 
+    /// What is new of a subscription of a sender.
+    fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {
+        Box::pin(poll_by_message(self, caller, subscription))
+    }
+
     /// Ends the subscriptions of a sender that is gone.
     fn disconnect<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
@@ -285,6 +290,24 @@ pub trait Service: Send + Sync + 'static {
     fn vitals(&self) -> Vitals {
         Vitals::default()
     }
+}
+
+/// The notifications of a subscription that are due.
+#[derive(Debug, Default)]
+pub struct News {
+    /// The notifications in JSON.
+    pub texts: Vec<String>,
+    /// Whether the subscription does not exist.
+    pub is_gone: bool,
+    /// The bytes of the answer budget that the texts hold.
+    pub held: Held,
+}
+
+/// Asks for the news of a subscription by a message of its sender.
+pub(crate) async fn poll_by_message<S: Service + ?Sized>(service: &S, caller: &Caller, id: &str) -> News {
+    let HeldAnswer { answer, held, .. } = service.answer_to(caller, poll_message(id).into_bytes()).await;
+    let Some(answer) = answer else { return News::default() };
+    News { texts: notifications(id, &answer).collect(), is_gone: is_gone(&answer), held }
 }
 
 /// A service shared by all connections.

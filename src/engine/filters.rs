@@ -183,12 +183,22 @@ pub struct Filters {
     open: Vec<Open>,
     /// The owner of filters that are installed now.
     owner: Owner,
+    /// The place of the filter that was found last.
+    #[cfg(feature = "node-methods")]
+    last: usize,
 }
 
 impl Filters {
     /// Makes an empty set. Ids derive from `secret`, so that they cannot be guessed without it.
     pub fn new(secret: B256) -> Self {
-        Self { secret, made: 0, open: Vec::new(), owner: Owner::default() }
+        Self {
+            secret,
+            made: 0,
+            open: Vec::new(),
+            owner: Owner::default(),
+            #[cfg(feature = "node-methods")]
+            last: 0,
+        }
     }
 
     /// Sets the owner of filters that are installed from now on. If there are too many filters, the asker with the
@@ -341,7 +351,21 @@ impl Filters {
 
     fn alive(&mut self, id: u128, now: u64) -> Option<&mut Open> {
         let owner = self.owner;
-        self.open.iter_mut().find(|open| open.id == id && open.is_alive(now) && owner.knows(open))
+        let is_wanted = |open: &Open| open.id == id && open.is_alive(now) && owner.knows(open);
+        // Servers poll subscriptions in the order in which they were made, so the next one is near the last one.
+        #[cfg(feature = "node-methods")]
+        {
+            let first = self.last.min(self.open.len());
+            let later = self.open.iter().skip(first).position(is_wanted);
+            let place = match later {
+                Some(later) => first.saturating_add(later),
+                None => self.open.iter().position(is_wanted)?,
+            };
+            self.last = place;
+            self.open.get_mut(place)
+        }
+        #[cfg(not(feature = "node-methods"))]
+        self.open.iter_mut().find(|open| is_wanted(open))
     }
 
     /// What is new since the last poll, as far as one answer can hold it; `None` if the filter does not exist. A filter
@@ -362,8 +386,11 @@ impl Filters {
         };
         open.fresh = false;
         open.polled = now;
+        let before = open.bytes;
         open.weigh();
-        self.make_room(0, 0);
+        if open.bytes > before {
+            self.make_room(0, 0);
+        }
         Ok(Some(changes))
     }
 

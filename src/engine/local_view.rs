@@ -48,6 +48,11 @@ impl Snapshot for LocalSnapshot {
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         Box::new(LocalView::new(self, now, interrupt))
     }
+
+    #[cfg(feature = "node-methods")]
+    fn attempt<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        Box::new(LocalView { is_attempt: true, ..LocalView::new(self, now, interrupt) })
+    }
 }
 
 /// An executed chain for one message.
@@ -58,12 +63,22 @@ pub struct LocalView<'a> {
     /// The pending block, built on first use; `None` inside if it cannot be built.
     pending: OnceCell<Option<PendingBlock>>,
     last_key: LastKey,
+    #[cfg(feature = "node-methods")]
+    is_attempt: bool,
 }
 
 impl<'a> LocalView<'a> {
     /// A view at a time in seconds since 1970; `interrupt` tells when a run has used up its time.
     pub fn new(snapshot: &'a LocalSnapshot, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
-        Self { snapshot, now, interrupt, pending: OnceCell::new(), last_key: LastKey::default() }
+        Self {
+            snapshot,
+            now,
+            interrupt,
+            pending: OnceCell::new(),
+            last_key: LastKey::default(),
+            #[cfg(feature = "node-methods")]
+            is_attempt: false,
+        }
     }
 
     fn chain(&self) -> &'a ChainSnapshot {
@@ -261,6 +276,11 @@ impl View for LocalView<'_> {
         self.chain().codes().map(|codes| &**codes)
     }
 
+    #[cfg(feature = "node-methods")]
+    fn is_attempt(&self) -> bool {
+        self.is_attempt
+    }
+
     fn interrupted(&self) -> bool {
         (self.interrupt)()
     }
@@ -280,6 +300,11 @@ impl View for LocalView<'_> {
     }
 
     fn pending(&self) -> Need<Option<BlockHeader>> {
+        // The block is built by running transactions. Without time for all of them, it would be another block.
+        #[cfg(feature = "node-methods")]
+        if self.is_attempt {
+            return Err(Stop::Refused(Refusal::Interrupted));
+        }
         Ok(self.pending_block().map(|pending| BlockHeader::Pending(pending.header.clone())))
     }
 

@@ -53,6 +53,12 @@ impl Draw {
 pub trait Snapshot: Send + Sync {
     /// The chain for one message; `now` is in seconds since 1970, `interrupt` tells when a run has used up its time.
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a>;
+
+    /// As [`Self::view`], for an attempt ([`View::is_attempt`]).
+    #[cfg(feature = "node-methods")]
+    fn attempt<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        self.view(now, interrupt)
+    }
 }
 
 /// Exclusive access to a local chain, its pool, keys, clock and filters, for handlers that change it.

@@ -281,6 +281,13 @@ pub trait View {
         None
     }
 
+    /// Whether messages on this view are only tried: what cannot be interrupted within a fraction of a millisecond counts
+    /// as interrupted.
+    #[cfg(feature = "node-methods")]
+    fn is_attempt(&self) -> bool {
+        false
+    }
+
     /// Whether the present run has used up its time.
     fn interrupted(&self) -> bool;
 

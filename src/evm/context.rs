@@ -41,6 +41,9 @@ pub struct RunContext<'a> {
     pub gas_price: U256,
     /// Called every few thousand instructions. `true` ends the run.
     pub interrupt: &'a dyn Fn() -> bool,
+    /// Whether the run ends as interrupted before anything that takes long (`evm::attempt`).
+    #[cfg(feature = "node-methods")]
+    pub is_attempt: bool,
     /// A sender whose balance becomes negative in the reference node. The run aborts if the balance is read.
     pub overdrawn: Option<Address>,
     /// The inspector of the run, if any.
@@ -76,6 +79,8 @@ impl<'a> RunContext<'a> {
             minimum_gas_price: U256::ZERO,
             gas_price: U256::ZERO,
             interrupt,
+            #[cfg(feature = "node-methods")]
+            is_attempt: false,
             overdrawn: None,
             inspector: None,
             transaction: None,

@@ -11,6 +11,8 @@ use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::interpreter::interpreter_types::LoopControl as _;
 use revm::interpreter::{InstructionResult, InterpreterAction, InterpreterResult};
 
+#[cfg(feature = "node-methods")]
+use super::attempt;
 use super::code::skip_header;
 use super::context::{Abort, EvmContext, EvmDatabase};
 use super::database::EvmState;
@@ -123,12 +125,24 @@ impl<S: EvmState> Machine<'_, S> {
                     Err(end) => break end,
                 }
             }
+            #[cfg(feature = "node-methods")]
+            if context.chain.is_attempt {
+                match attempt::steps(interpreter, table, gas_table, context) {
+                    Ok(()) => continue,
+                    Err(end) => break end,
+                }
+            }
             for _ in 0..PIECE {
                 if let Err(end) = interpreter.step(table, gas_table, context) {
                     break 'run end;
                 }
             }
         };
+        // A whole run has more memory.
+        #[cfg(feature = "node-methods")]
+        if context.chain.is_attempt && end == InstructionResult::MemoryLimitOOG {
+            return Err(Abort::Stopped);
+        }
         if let Some(reason) = context.chain.abort {
             return Err(reason);
         }

@@ -14,7 +14,7 @@ use revm::interpreter::{
 use super::context::Abort;
 use super::database::EvmState;
 use super::frame::ImmediateResult;
-use super::gas::{MAX_MEMORY, SELFDESTRUCT_REFUND};
+use super::gas::SELFDESTRUCT_REFUND;
 use super::halt::HaltReason;
 use super::machine::Machine;
 use crate::consensus::Rule;
@@ -81,7 +81,10 @@ impl<S: EvmState> Machine<'_, S> {
         let mut memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
         // The limit is on the memory of all frames together. The reference node limits each frame, but gas
         // runs out long before either limit.
-        memory.set_memory_limit(MAX_MEMORY);
+        #[cfg(feature = "node-methods")]
+        memory.set_memory_limit(super::attempt::max_memory(self.evm.ctx.chain.is_attempt));
+        #[cfg(not(feature = "node-methods"))]
+        memory.set_memory_limit(super::gas::MAX_MEMORY);
         let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
             Some(ImmediateResult { result, .. }) => {
                 self.report_frame_end(&result);

@@ -118,14 +118,24 @@ pub fn call_watched<'a>(
     };
     if let Some(precompile) = message.to.and_then(|to| Precompile::at(&to, context.rules)) {
         let ended = machine.run_direct(precompile, &first);
+        #[cfg(feature = "node-methods")]
+        check_attempt(limits, ended.as_ref().err())?;
         let complete = machine.state().finish()?;
         return Ok(CallResult::new(settle_direct(ended.map_err(stop)?, limit, gas), complete));
     }
     let ended = machine.run(first);
+    #[cfg(feature = "node-methods")]
+    check_attempt(limits, ended.as_ref().err())?;
     // Missing data are reported first: a run on zeros may stop where a run on the real state would not.
     let complete = machine.state().finish()?;
     let outcome = settle(ended.map_err(stop)?, limit);
     Ok(CallResult::new(outcome, complete))
+}
+
+/// An attempt that ended early is not over, whatever data were missing until then: the whole run finds more.
+#[cfg(feature = "node-methods")]
+fn check_attempt(limits: &RunLimits<'_>, abort: Option<&Abort>) -> Result<(), CallStop> {
+    if limits.is_attempt && abort == Some(&Abort::Stopped) { Err(CallStop::Interrupted) } else { Ok(()) }
 }
 
 fn check_overrides(overrides: &StateOverride, rules: RuleSet) -> Result<(), OverrideError> {
@@ -155,6 +165,10 @@ fn run_context<'a>(
     run.gas_limit = context.block.gas_limit;
     run.minimum_gas_price = context.block.minimum_gas_price;
     run.gas_price = message.gas_price;
+    #[cfg(feature = "node-methods")]
+    {
+        run.is_attempt = limits.is_attempt;
+    }
     run
 }
 

@@ -25,6 +25,10 @@ pub struct RunLimits<'a> {
     pub checks_funds: bool,
     /// Called every few thousand instructions; `true` ends the run.
     pub interrupt: &'a dyn Fn() -> bool,
+    /// Whether the run ends as interrupted before anything that takes more than a fraction of a millisecond between two
+    /// calls of `interrupt`.
+    #[cfg(feature = "node-methods")]
+    pub is_attempt: bool,
     /// Analysed code of earlier runs. A run does not read code from the state that is found here.
     #[cfg(feature = "node-methods")]
     pub codes: Option<&'a dyn super::CodeCache>,
@@ -38,6 +42,8 @@ impl Default for RunLimits<'_> {
             max_keys: MAX_KEYS,
             checks_funds: true,
             interrupt: &|| false,
+            #[cfg(feature = "node-methods")]
+            is_attempt: false,
             #[cfg(feature = "node-methods")]
             codes: None,
         }

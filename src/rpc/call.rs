@@ -78,7 +78,7 @@ impl Place {
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
         #[cfg(feature = "node-methods")]
-        let limits = RunLimits { codes: view.codes(), ..RunLimits::default() };
+        let limits = RunLimits { codes: view.codes(), is_attempt: view.is_attempt(), ..RunLimits::default() };
         #[cfg(not(feature = "node-methods"))]
         let limits = RunLimits::default();
         self.run_on(view, &*view.state(&self.header)?, limits, run)

@@ -17,6 +17,10 @@ use super::{
 };
 use crate::engine::{Level, Refusal};
 
+/// Most bytes of the results of an attempt: they are kept while the rest of the message waits for its turn.
+#[cfg(feature = "node-methods")]
+const MAX_BEGUN: usize = 64 << 10;
+
 /// An answer that is ready to be sent.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
@@ -154,6 +158,36 @@ impl Exchange {
             let outcome = if interrupt() { Err(interrupted()) } else { run(request) };
             self.finish(place, outcome);
         }
+    }
+
+    /// Runs unfinished requests in order until `interrupt` returns `true` or a result is too long. That request and those
+    /// after it stay unfinished. `interrupt` must not return `false` after `true`. Returns whether all are finished.
+    #[cfg(feature = "node-methods")]
+    pub(super) fn begin_each(
+        &mut self,
+        interrupt: &dyn Fn() -> bool,
+        mut run: impl FnMut(&Request) -> Outcome,
+    ) -> bool {
+        for place in 0..self.members.len() {
+            let Some(State::Pending(request)) = self.members.get(place).map(|member| &member.state) else {
+                continue;
+            };
+            if interrupt() {
+                return false;
+            }
+            let outcome = run(request);
+            // A host that can send an answer in pieces runs a request with long logs again.
+            let stopped = matches!(
+                outcome,
+                Err(RpcError::Refused(Refusal::Interrupted) | RpcError::LogsTooLong { .. })
+            );
+            // Some methods give a partial result when they are interrupted, such as the hash rate of fewer blocks.
+            if stopped || interrupt() || self.held.saturating_add(weight(&outcome)) > MAX_BEGUN {
+                return false;
+            }
+            self.finish(place, outcome);
+        }
+        true
     }
 
     /// Stores the outcome of a request. If the answer would exceed [`MAX_RESPONSE`], the outcome becomes an error.

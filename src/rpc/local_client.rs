@@ -11,7 +11,19 @@ use super::{
     log_stream::{self, LogStream, Reply},
     method::{Done, Failure},
 };
+#[cfg(feature = "node-methods")]
+use super::{
+    method::BRIEF_COST,
+    polled::{self, HeadTexts, Polled},
+    request::Request,
+};
 use crate::engine::{Moment, Node, Refusal, Snapshot, Stop, View};
+
+/// The methods above [`BRIEF_COST`] that usually end soon and can be interrupted soon. `eth_getProof` cannot,
+/// `eth_createAccessList` watches each instruction, the logs of one block may take milliseconds to write, and traces run
+/// transactions again.
+#[cfg(feature = "node-methods")]
+const SHORT: [&str; 2] = ["eth_call", "eth_estimateGas"];
 
 /// A message to a local chain that is parsed but not answered.
 ///
@@ -73,6 +85,23 @@ impl LocalMessage {
         self.exchange.is_brief()
     }
 
+    /// Whether each request only reads and can be interrupted soon, so that [`Self::begin`] is worth trying: look-ups
+    /// and calls.
+    #[cfg(feature = "node-methods")]
+    pub fn may_be_short(&self) -> bool {
+        let may = |request: &Request| request.row.cost <= BRIEF_COST || SHORT.contains(&request.row.name);
+        self.reads_only() && self.exchange.requests().all(may)
+    }
+
+    /// Runs requests of a message that only reads until `interrupt` returns `true`, which it must do from then on.
+    /// Returns whether all are finished. [`Self::read`] with the same snapshot and time runs the others and gives the
+    /// answer.
+    #[cfg(feature = "node-methods")]
+    pub fn begin(&mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> bool {
+        let view = snapshot.attempt(now, interrupt);
+        self.exchange.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)))
+    }
+
     /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns
     /// `true`. Returns `None` when nothing is to be sent.
     pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Answer> {
@@ -115,6 +144,8 @@ fn outcome(result: Result<Done, Failure>) -> Result<Box<serde_json::value::RawVa
 pub struct LocalClient {
     dispatcher: Arc<Dispatcher>,
     node: Box<dyn Node>,
+    #[cfg(feature = "node-methods")]
+    heads: HeadTexts,
 }
 
 impl core::fmt::Debug for LocalClient {
@@ -126,7 +157,12 @@ impl core::fmt::Debug for LocalClient {
 impl LocalClient {
     /// A client of a node.
     pub fn new(node: Box<dyn Node>) -> Self {
-        Self { dispatcher: Arc::new(Dispatcher::new()), node }
+        Self {
+            dispatcher: Arc::new(Dispatcher::new()),
+            node,
+            #[cfg(feature = "node-methods")]
+            heads: HeadTexts::default(),
+        }
     }
 
     /// The dispatcher, so that hosts can parse messages while the node is busy.
@@ -147,6 +183,23 @@ impl LocalClient {
     /// The node, for changes that no message makes: ticks of the clock, imported blocks.
     pub fn node(&mut self) -> &mut dyn Node {
         &mut *self.node
+    }
+
+    /// What is new of a subscription (`0x` and hex digits) of a connection, if a poll of it is short: it reports no logs,
+    /// and little has happened since the last one. `snapshot` is the present chain; `now` is in seconds since 1970.
+    /// Returns `None` otherwise: the subscription stays as it is, and a message can ask for its news.
+    #[cfg(feature = "node-methods")]
+    pub fn poll(
+        &mut self,
+        connection: &Connection,
+        subscription: &str,
+        snapshot: &dyn Snapshot,
+        now: u64,
+    ) -> Option<Polled> {
+        let id = u128::from_str_radix(subscription.strip_prefix("0x")?, 16).ok()?;
+        let filters = self.node.filters();
+        filters.ask_as(connection.owner());
+        polled::poll(filters, &*snapshot.view(now, &|| false), now, id, &mut self.heads)
     }
 
     /// Ends the subscriptions of a closed connection.
@@ -178,6 +231,7 @@ impl LocalClient {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::exchange::interrupted;
 
     fn read(message: &str) -> Exchange {
         Exchange::new(&Dispatcher::new(), Arc::default(), message.as_bytes())
@@ -216,6 +270,71 @@ mod tests {
             Err(RpcError::Reverted { reason: None, data: data.clone(), code: -32015 })
         });
         assert!(exchange.answer().unwrap().body.len() < 9 << 20, "reverts count too");
+    }
+
+    /// A second run does not repeat what an interrupted attempt has finished.
+    #[test]
+    fn an_attempt_leaves_the_interrupted_call_and_those_after_it() {
+        let calls =
+            [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#)).join(",");
+        let mut exchange = read(&alloc::format!("[{calls}]"));
+        let ran = core::cell::Cell::new(0);
+        let count = || {
+            ran.set(ran.get() + 1);
+            serde_json::value::to_raw_value(&ran.get()).unwrap()
+        };
+        let ended =
+            exchange.begin_each(&|| false, |_| if ran.get() == 2 { Err(interrupted()) } else { Ok(count()) });
+        assert!(!ended);
+        assert_eq!(exchange.requests().count(), 2);
+        assert!(!exchange.begin_each(&|| true, |_| Ok(count())));
+        // A result during which the interrupt came may be partial.
+        let partial = serde_json::value::to_raw_value("partial").unwrap();
+        let is_due = core::cell::Cell::new(false);
+        assert!(!exchange.begin_each(&|| is_due.get(), |_| {
+            is_due.set(true);
+            Ok(partial.clone())
+        }));
+        assert_eq!(exchange.requests().count(), 2);
+        exchange.run_each(&|| false, |_| Ok(count()));
+        let answer = exchange.answer().unwrap().body;
+        let expected =
+            [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#));
+        assert_eq!(answer, alloc::format!("[{}]", expected.join(",")));
+    }
+
+    /// Logs that are too long for one text are left to a run that can send them in pieces.
+    #[test]
+    fn an_attempt_leaves_calls_with_long_results() {
+        let message = r#"{"id":1,"method":"eth_getLogs","params":[{}]}"#;
+        let mut exchange = read(message);
+        assert!(!exchange.begin_each(&|| false, |_| Err(RpcError::LogsTooLong { max: 1, fits: None })));
+        let long = "x".repeat(64 << 10);
+        assert!(!exchange.begin_each(&|| false, |_| Ok(serde_json::value::to_raw_value(&long).unwrap())));
+        assert!(exchange.only_call(log_stream::METHOD).is_some());
+    }
+
+    #[test]
+    fn traces_proofs_logs_and_filters_are_never_tried() {
+        let dispatcher = Dispatcher::new();
+        let short = |method: &str| {
+            let text = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[1]}}"#);
+            LocalMessage::new(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()
+        };
+        assert!(SHORT.into_iter().chain(["eth_getBalance", "net_version"]).all(short));
+        let long = [
+            "eth_getLogs",
+            "eth_createAccessList",
+            "trace_filter",
+            "trace_block",
+            "rootlight_getWitness",
+            "debug_traceTransaction",
+            "eth_newFilter",
+            "eth_sendRawTransaction",
+        ];
+        assert!(!long.into_iter().any(short));
+        let proof = br#"{"id":1,"method":"eth_getProof","params":["0x1",[]]}"#;
+        assert!(!LocalMessage::new(&dispatcher, Arc::default(), proof).may_be_short());
     }
 
     const SENDS: [&str; 2] = ["eth_sendRawTransaction", "eth_sendTransaction"];

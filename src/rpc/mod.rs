@@ -51,6 +51,8 @@ mod notify;
 mod params;
 #[cfg(feature = "light")]
 mod poll;
+#[cfg(feature = "node-methods")]
+mod polled;
 #[cfg(feature = "light")]
 mod prefetch;
 #[cfg(feature = "hosted")]
@@ -92,8 +94,10 @@ pub use log_stream::{LogStream, Reply};
 #[cfg(feature = "dev")]
 pub use method::Write;
 pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching};
-pub use notify::{MORE_NOTIFICATIONS, is_gone, notifications, poll_message};
+pub use notify::{MORE_NOTIFICATIONS, is_gone, notification, notifications, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
+#[cfg(feature = "node-methods")]
+pub use polled::Polled;
 #[cfg(feature = "hosted")]
 pub use profile::Profile;
 pub use revert::reason as revert_reason;

@@ -22,11 +22,19 @@ pub fn notifications<'a>(subscription: &'a str, answer: &'a Answer) -> impl Iter
         result: Vec<&'a RawValue>,
     }
     let results = serde_json::from_str::<Polled<'_>>(&answer.body).map(|answer| answer.result);
-    results.unwrap_or_default().into_iter().map(move |result| {
-        format!(
-            r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"{subscription}","result":{result}}}}}"#
-        )
-    })
+    results.unwrap_or_default().into_iter().map(move |result| notification(subscription, result.get()))
+}
+
+/// The notification of a subscription with this result, in JSON.
+pub fn notification(subscription: &str, result: &str) -> String {
+    let parts = [
+        r#"{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":""#,
+        subscription,
+        r#"","result":"#,
+        result,
+        "}}",
+    ];
+    parts.concat()
 }
 
 /// Whether the answer to [`poll_message`] says that the subscription does not exist, or that it missed something: it was

@@ -303,6 +303,26 @@ fn interrupts_and_limits_end_a_run() {
     assert_eq!(out, CallOutcome::Halt { reason: HaltReason::OutOfGas, gas_used: 10_000_000 });
 }
 
+/// The whole run finds the data that are missing after the place where the attempt ends.
+#[test]
+fn an_attempt_that_ends_early_reports_no_missing_facts() {
+    // PUSH1 2 SLOAD POP, PUSH1 1 PUSH3 0x020000 MSTORE8 (128 KiB of memory), PUSH1 1 SLOAD
+    let (code, address) = (bytes("60025450600162020000536001545b"), low_address(0xc0de));
+    let keys = [1, 2].map(|slot| StateKey::Storage(address, U256::from(slot)));
+    let mut state = MapState::default();
+    let account = MapAccount { code, contract: true, ..MapAccount::default() };
+    state.accounts.insert(address, account);
+    state.hidden.extend(keys);
+    let (hashes, block) = (MapHashes::default(), empty_block());
+    let context = CallContext { state: &state, hashes: &hashes, block: &block, rules: rules(), chain_id: 33 };
+    let message = CallMessage { to: Some(address), ..CallMessage::default() };
+    let none = StateOverride::default();
+    let whole = call(&context, &message, &none, &RunLimits::default());
+    assert_eq!(whole, Err(CallStop::Lacking(keys.into())));
+    let attempt = RunLimits { is_attempt: true, ..RunLimits::default() };
+    assert_eq!(call(&context, &message, &none, &attempt), Err(CallStop::Interrupted));
+}
+
 /// PUSH1 0, then: JUMPDEST DUP1 SLOAD POP PUSH1 1 ADD PUSH1 2 JUMP
 const READS_FOREVER: &str = "60005b805450600101600256";
 

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attempts;
 mod debug_recorded;
 mod dev_recorded;
 mod dev_rpc;

@@ -1,9 +1,9 @@
 //! Tests of the index of blocks: whatever happens to a chain, its answers equal those of reading every block.
 
-use alloy_primitives::{Address, hex};
+use alloy_primitives::{Address, B256, hex};
 use proptest::prelude::*;
 use redb::ReadableTable as _;
-use rootlight::engine::{LogFilter, Node as _, View, block_logs, range_logs};
+use rootlight::engine::{LogFilter, Moment, Node as _, View, block_logs, range_logs};
 use rootlight::types::{Block, BlockBody};
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ fn compare(view: &dyn View) {
 }
 
 fn compare_service(service: &LocalService) {
-    let snapshot = service.snapshot.read().unwrap().clone();
+    let snapshot = service.parts.view();
     compare(&*snapshot.view(1_700_000_000, &|| false));
 }
 
@@ -184,7 +184,7 @@ async fn compare_traces(disk: &Disk) {
             let filter = json!([{ "fromBlock": "0x0", "fromAddress": sender, "toAddress": recipient }]);
             let message = request("trace_filter", filter);
             let open = client.open(message.to_string().as_bytes());
-            let expected = client.answer(open, moment(&service.entropy), &|| false).unwrap().body;
+            let expected = client.answer(open, moment(&service.parts.entropy), &|| false).unwrap().body;
             let expected: Value = serde_json::from_str(&expected).unwrap();
             assert!(expected["result"].is_array(), "{expected}");
             assert_eq!(send(&service, message).await, expected);
@@ -345,7 +345,7 @@ async fn blocks_written_without_the_index_are_added_at_the_next_start() {
 
 /// Blocks that the index names for a contract, up to the head.
 fn candidates(service: &LocalService, contract: Address) -> Vec<u64> {
-    let snapshot = service.snapshot.read().unwrap().clone();
+    let snapshot = service.parts.view();
     let view = snapshot.view(0, &|| false);
     let filter = LogFilter { addresses: vec![contract], topics: Vec::new() };
     view.log_blocks(&filter, 0, view.height().unwrap()).collect()

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rootlight::rpc::{Answer, MORE_NOTIFICATIONS, is_gone, notifications, poll_message};
+use rootlight::rpc::{Answer, MORE_NOTIFICATIONS};
 use tokio::sync::{Notify, mpsc};
 
 use super::limits::Limits;
 use super::places::{ClientConnection, Unsent};
 use crate::budget;
 use crate::metrics::{Counted, metrics};
-use crate::service::{Caller, HeldAnswer, SharedService};
+use crate::service::{Caller, HeldAnswer, News, SharedService};
 
 /// Bytes of the notifications of one poll from which on there may be more.
 const MORE_BYTES: usize = 1024 * 1024;
@@ -126,9 +126,8 @@ impl Subscriptions {
     /// be sent or the service no longer has the subscription.
     async fn tell_some(&self, id: &str, queue: &mpsc::Sender<Unsent>) -> Option<bool> {
         let (mut told, mut bytes) = (0_usize, 0_usize);
-        let held = self.service.answer_to(&self.caller, poll_message(id).into_bytes()).await;
-        let Some(answer) = &held.answer else { return Some(false) };
-        for text in notifications(id, answer) {
+        let News { texts, is_gone, held: _held } = self.service.poll(&self.caller, id).await;
+        for text in texts {
             // The client may have unsubscribed meanwhile.
             if !self.open().ids.contains_key(id) {
                 return Some(false);
@@ -143,7 +142,7 @@ impl Subscriptions {
             }
             metrics().told.inc();
         }
-        (!(is_gone(answer) && self.is_lost(id))).then_some(told >= MORE_NOTIFICATIONS || bytes >= MORE_BYTES)
+        (!(is_gone && self.is_lost(id))).then_some(told >= MORE_NOTIFICATIONS || bytes >= MORE_BYTES)
     }
 
     /// Whether a subscription that the service does not have was dropped by the service. The answer to the client's own

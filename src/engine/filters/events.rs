@@ -4,6 +4,8 @@
 use alloc::vec::Vec;
 
 use super::{Changes, Watch, marked};
+#[cfg(feature = "node-methods")]
+use super::{Filters, View};
 use crate::{
     engine::logs::{FoundLog, MAX_LOG_BYTES, MAX_LOGS, body_logs, json_bytes},
     local::{ChainEvent, EventBlock, Events},
@@ -14,6 +16,10 @@ use crate::{
 const MAX_HEADS: usize = 1_000;
 /// Most hashes of one poll.
 const MAX_HASHES: usize = 100_000;
+
+/// Most events of a poll that counts as short.
+#[cfg(feature = "node-methods")]
+const FEW_EVENTS: u64 = 64;
 
 /// The events from `*next` on that a filter watches, as far as one answer can hold them; `next` becomes the number of
 /// the first event that is left. `None` if events that were not reported yet are not kept any more.
@@ -51,6 +57,18 @@ pub(super) fn news(watch: &Watch, next: &mut u64, events: &Events) -> Option<Cha
     }
     *next = events.next();
     Some(changes)
+}
+
+#[cfg(feature = "node-methods")]
+impl Filters {
+    /// Whether the next poll of a filter of an executed chain takes microseconds: it reports no logs, and at most
+    /// [`FEW_EVENTS`] events are new. A filter that does not exist counts as such.
+    pub fn poll_is_short(&mut self, id: u128, view: &dyn View, now: u64) -> bool {
+        let Some(open) = self.alive(id, now) else { return true };
+        let has_logs = matches!(open.watch, Watch::Logs { .. } | Watch::BlockLogs { .. });
+        let new = view.events().map(|events| events.next().saturating_sub(open.next));
+        !has_logs && new.is_some_and(|new| new <= FEW_EVENTS)
+    }
 }
 
 /// The logs of a block that a filter selects.
