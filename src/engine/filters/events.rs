@@ -62,7 +62,7 @@ pub(super) fn news(watch: &Watch, next: &mut u64, events: &Events) -> Option<Cha
 #[cfg(feature = "node-methods")]
 impl Filters {
     /// Whether the next poll of a filter of an executed chain takes microseconds: it reports no logs, and at most
-    /// [`FEW_EVENTS`] events are new. A filter that does not exist counts as such.
+    /// 64 events are new. A filter that does not exist counts as such.
     pub fn poll_is_short(&mut self, id: u128, view: &dyn View, now: u64) -> bool {
         let Some(open) = self.alive(id, now) else { return true };
         let has_logs = matches!(open.watch, Watch::Logs { .. } | Watch::BlockLogs { .. });
