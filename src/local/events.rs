@@ -11,8 +11,13 @@ use crate::consensus::VerifiedHeader;
 /// a block of its own. Each takes some 200 bytes besides the block, which the chain has anyway.
 pub const MAX_EVENTS: u64 = 1 << 16;
 
-/// Most bytes of removed blocks in kept events: the chain may have dropped them.
-const MAX_REMOVED_BYTES: usize = 64 << 20;
+/// Most bytes of removed blocks in kept events: the chain may have dropped them. A reorganisation of more blocks than
+/// that, some 5,800 empty ones, is a gap for every reader.
+const MAX_REMOVED_BYTES: usize = 32 << 20;
+
+/// Estimated memory of a removed block besides its transactions, in bytes: the header with its proof of work, the fixed
+/// parts of body and receipts, and the events of its coming and going.
+const REMOVED_SIZE: usize = 4_608;
 
 /// Most events of a piece. A piece that readers share is copied when an event is added to it, and a clone of all events
 /// copies a pointer to each piece: both numbers are small with this one.
@@ -66,7 +71,7 @@ impl ChainEvent {
     /// The bytes that it counts towards [`MAX_REMOVED_BYTES`].
     fn weight(&self) -> usize {
         match self {
-            Self::Removed(event) => event.block.size(),
+            Self::Removed(event) => event.block.size().saturating_add(REMOVED_SIZE),
             Self::Connected(_) | Self::Pending(_) => 0,
         }
     }

@@ -155,6 +155,19 @@ fn a_filter_that_missed_events_is_dropped() {
 }
 
 #[test]
+fn events_keep_a_limited_number_of_removed_blocks() {
+    let mut watched = Watched::new();
+    let start = watched.get("evm_snapshot", json!([]));
+    let filter = watched.get("eth_newBlockFilter", json!([]));
+    for _ in 0..6 {
+        watched.get("hardhat_mine", json!(["0x3e8"]));
+        assert_eq!(watched.get("evm_revert", json!([start])), json!(true));
+    }
+    // 6,000 empty blocks take more than 32 MiB with their headers, and are far fewer events than are kept otherwise.
+    assert_eq!(watched.ask("eth_getFilterChanges", json!([filter]))["error"]["message"], json!("filter not found"));
+}
+
+#[test]
 fn one_poll_has_a_limited_number_of_heads_and_the_next_has_the_others() {
     let mut ours = Watched::new();
     let heads = ours.get("eth_subscribe", json!(["newHeads"]));

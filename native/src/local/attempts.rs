@@ -87,7 +87,7 @@ impl Attempts {
         let ahead = self.paid.load(Ordering::Relaxed).saturating_sub(now);
         let is_used_up = ahead >= micros(BURST).saturating_mul(PRICE);
         let rests = self.rest_of(asker).is_some_and(|end| now < end.load(Ordering::Relaxed));
-        !rests && !(is_shared && is_used_up)
+        !(rests || is_shared && is_used_up)
     }
 
     fn took_at(&self, asker: u64, time: Duration, now: u64) {
