@@ -2,17 +2,26 @@
 // answer. Prints the server's processor time per request in microseconds, as the median of the rounds, and its ratio to
 // rootlight's.
 //
-//   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. ANVIL=.. [GETH=..] FLOOR=.. [ROUNDS=5] node rpc.mjs [WORKLOAD..]
+//   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. ANVIL=.. [GETH=..] FLOOR=.. [PACED=..] [ROUNDS=5] node rpc.mjs [WORKLOAD..]
 //
-// FLOOR is the example `http_floor` of the native crate: the same HTTP stack with a constant answer. GETH is
+// FLOOR and PACED are the examples `http_floor` (the same HTTP stack with a constant answer) and `paced_client` (waiting
+// times at half load) of the native crate. GETH is
 // go-ethereum's program (`go install github.com/ethereum/go-ethereum/cmd/geth@VERSION`); it takes part if it is given.
+import { execFile } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { startGeth } from './geth.mjs';
 import { Connection, Node, call, median } from './node.mjs';
 import { CHAIN_ID, balanceOf, send, setup, stranger, transfer, wallets } from './wallets.mjs';
 
 const { WebSocket } = createRequire(createRequire(new URL('../../tests/clients/', import.meta.url)).resolve('ethers'))('ws');
 
+const run = promisify(execFile);
+/** Requests of each connection at half load. */
+const PACED_REQUESTS = 4_000;
 /** Counted rounds; one more before them warms up. */
 const ROUNDS = Number(process.env.ROUNDS ?? 5);
 /** Connections that send requests at the same time, each one request at a time. */
@@ -139,31 +148,17 @@ async function measure(node, request) {
   return 1e6 * median(samples.slice(1));
 }
 
-/** Sends `count` requests over all connections, a connection every `pause` ms at most; returns the waiting times. */
-async function paced(node, request, count, pause) {
-  const times = [];
-  const each = Math.ceil(count / CONNECTIONS);
-  await Promise.all(node.connections.map(async (connection) => {
-    const begin = performance.now();
-    for (let i = 0; i < each; i++) {
-      // Times are counted from the moment at which a request is due, so that one slow answer delays none unseen.
-      const due = begin + i * pause;
-      while (performance.now() < due) await new Promise((resolve) => setImmediate(resolve));
-      await connection.send(request);
-      times.push(performance.now() - due);
-    }
-  }));
-  return times;
-}
-
 /** The median and the 99th percentile of the waiting times at half of the highest rate, in milliseconds. */
-async function atHalfLoad(node, request) {
-  const count = 4_000;
-  const start = performance.now();
-  await pass(node, request, count);
-  const times = await paced(node, request, count, (2 * CONNECTIONS * (performance.now() - start)) / count);
-  times.sort((a, b) => a - b);
-  return { half: median(times), p99: times[Math.floor(times.length * 0.99)] };
+async function atHalfLoad(port, request) {
+  const file = join(tmpdir(), `rootlight-request-${process.pid}`);
+  writeFileSync(file, request);
+  try {
+    const { stdout } = await run(process.env.PACED, [port, file, PACED_REQUESTS, CONNECTIONS].map(String));
+    const [half, p99] = stdout.split(' ').map((micros) => Number(micros) / 1_000);
+    return { half, p99 };
+  } finally {
+    rmSync(file);
+  }
 }
 
 /** Processor time of a `newHeads` notification in microseconds, and memory of a subscriber in kilobytes. */
@@ -198,7 +193,7 @@ try {
   const requests = {};
   for (const [name, [command, port]] of Object.entries(nodes)) {
     if (!command[0]) continue;
-    const node = Object.assign(await start(name, command, port), { name });
+    const node = Object.assign(await start(name, command, port), { name, port });
     node.connections = Array.from({ length: CONNECTIONS }, () => new Connection(port));
     running.push(node);
     if (name !== 'floor') requests[name] = workloads(await prepare(node, transactions, emissions));
@@ -219,10 +214,10 @@ try {
     }
     console.log([`${name}: ${own.toFixed(1)} us`, ...compared].join('; '));
   }
-  if (chosen.length === 0 || chosen.includes('latency')) {
+  if (process.env.PACED && (chosen.length === 0 || chosen.includes('latency'))) {
     for (const node of running.filter(({ name }) => name !== 'floor')) {
       for (const name of ['eth_getBalance', 'eth_call, ERC-20']) {
-        const { half, p99 } = await atHalfLoad(node, Connection.request(requests[node.name][name]));
+        const { half, p99 } = await atHalfLoad(node.port, Connection.request(requests[node.name][name]));
         console.log(`at half load, ${node.name}, ${name}: median ${half.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms, ratio ${(p99 / half).toFixed(1)}`);
       }
     }

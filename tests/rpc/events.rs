@@ -164,7 +164,10 @@ fn events_keep_a_limited_number_of_removed_blocks() {
         assert_eq!(watched.get("evm_revert", json!([start])), json!(true));
     }
     // 6,000 empty blocks take more than 32 MiB with their headers, and are far fewer events than are kept otherwise.
-    assert_eq!(watched.ask("eth_getFilterChanges", json!([filter]))["error"]["message"], json!("filter not found"));
+    assert_eq!(
+        watched.ask("eth_getFilterChanges", json!([filter]))["error"]["message"],
+        json!("filter not found")
+    );
 }
 
 #[test]

@@ -29,12 +29,13 @@ pub(crate) fn rpc(workloads: &[&str]) -> ExitCode {
     let ready = run.step("setup: packages from npm", clients::npm_packages)
         && run.step("setup: anvil", anvil)
         && run.step("build", build)
-        && run.step("build: HTTP alone", |log: &mut Log| {
-            let build = "cargo build --locked --release --package rootlight-native --example http_floor";
+        && run.step("build: HTTP alone, and a client", |log: &mut Log| {
+            let build = "cargo build --locked --release --package rootlight-native --example http_floor --example paced_client";
             log.run(Cmd::new(build)).map(|_| String::new())
         });
-    let floor = target_dir().join("release/examples/http_floor");
-    let measure = || script("rpc").args(workloads).env("FLOOR", floor).run_attached();
+    let examples = target_dir().join("release/examples");
+    let (floor, paced) = (examples.join("http_floor"), examples.join("paced_client"));
+    let measure = || script("rpc").args(workloads).env("FLOOR", floor).env("PACED", paced).run_attached();
     let outcome = if ready { measure() } else { Ok(()) };
     run.finish_with(outcome)
 }

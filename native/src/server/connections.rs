@@ -102,7 +102,8 @@ impl Connections {
     async fn serve(&self, stream: Stream, connection: Arc<ClientConnection>) {
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(self.shared.limits.head_timeout);
-        builder.max_buf_size(BUFFER_BYTES);
+        // A client may end its side after its last request, and wait for the answer.
+        builder.max_buf_size(BUFFER_BYTES).half_close(true);
         let (shared, client) = (self.shared.clone(), connection.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let (shared, client) = (shared.clone(), client.clone());

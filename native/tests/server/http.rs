@@ -121,6 +121,20 @@ async fn raw(server: &Running, request: &str) -> String {
 }
 
 #[tokio::test]
+async fn a_client_that_has_ended_its_side_gets_its_answer() {
+    let server = start(config()).await;
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"slow"}"#;
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"result\":"), "{answer}");
+}
+
+#[tokio::test]
 async fn other_http_methods_are_405() {
     let server = start(config()).await;
     for verb in [Method::GET, Method::PUT, Method::DELETE, Method::PATCH, Method::HEAD] {

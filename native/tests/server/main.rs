@@ -11,6 +11,7 @@ mod logs;
 mod operations;
 mod page;
 mod pages;
+mod recorded;
 mod subscriptions;
 mod tls;
 mod ws;
