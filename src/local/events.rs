@@ -12,8 +12,8 @@ use crate::consensus::VerifiedHeader;
 pub const MAX_EVENTS: u64 = 1 << 16;
 
 /// Most bytes of removed blocks in kept events: the chain may have dropped them. A reorganisation of more blocks than
-/// that, some 5,800 empty ones, is a gap for every reader.
-const MAX_REMOVED_BYTES: usize = 32 << 20;
+/// that, some 2,900 empty ones, is a gap for every reader.
+const MAX_REMOVED_BYTES: usize = 16 << 20;
 
 /// Estimated memory of a removed block besides its transactions, in bytes: the header with its proof of work, the fixed
 /// parts of body and receipts, and the events of its coming and going.

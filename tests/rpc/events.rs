@@ -159,11 +159,11 @@ fn events_keep_a_limited_number_of_removed_blocks() {
     let mut watched = Watched::new();
     let start = watched.get("evm_snapshot", json!([]));
     let filter = watched.get("eth_newBlockFilter", json!([]));
-    for _ in 0..6 {
+    for _ in 0..3 {
         watched.get("hardhat_mine", json!(["0x3e8"]));
         assert_eq!(watched.get("evm_revert", json!([start])), json!(true));
     }
-    // 6,000 empty blocks take more than 32 MiB with their headers, and are far fewer events than are kept otherwise.
+    // 3,000 empty blocks take more than 16 MiB with their headers, and are far fewer events than are kept otherwise.
     assert_eq!(
         watched.ask("eth_getFilterChanges", json!([filter]))["error"]["message"],
         json!("filter not found")

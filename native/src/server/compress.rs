@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, header};
 use brotli::CompressorWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::coding::Coding;
 use super::shared::Shared;
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::Size;
@@ -25,48 +25,6 @@ const PIECE: usize = 16 * 1024;
 const BROTLI_QUALITY: u32 = 2;
 /// Base-2 logarithm of Brotli's window in bytes. A compressor takes a few times as much memory.
 const BROTLI_WINDOW: u32 = 18;
-
-/// A coding of answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
-    /// Brotli (RFC 7932).
-    Brotli,
-    /// gzip (RFC 1952).
-    Gzip,
-}
-
-impl Coding {
-    /// The name in headers.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Brotli => "br",
-            Self::Gzip => "gzip",
-        }
-    }
-}
-
-/// The coding that a client prefers: the one that `Accept-Encoding` names with the higher quality other than 0, of equal
-/// ones Brotli; gzip if only `*` is named (RFC 9110, 12.5.3).
-pub(super) fn coding(headers: &HeaderMap) -> Option<Coding> {
-    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    let (mut any, mut brotli, mut gzip) = (0.0, None, None);
-    for coding in values.flat_map(|value| value.split(',')) {
-        let (name, parameter) = coding.split_once(';').unwrap_or((coding, ""));
-        let quality = parameter.trim().strip_prefix("q=").and_then(|text| text.trim().parse::<f32>().ok());
-        let quality = quality.unwrap_or(1.0);
-        match name.trim() {
-            name if name.eq_ignore_ascii_case("br") => brotli = Some(quality),
-            name if name.eq_ignore_ascii_case("gzip") => gzip = Some(quality),
-            "*" => any = quality,
-            _ => {}
-        }
-    }
-    let (brotli, gzip) = (brotli.unwrap_or(0.0), gzip.unwrap_or(any));
-    if brotli > 0.0 && brotli >= gzip {
-        return Some(Coding::Brotli);
-    }
-    (gzip > 0.0).then_some(Coding::Gzip)
-}
 
 /// Compresses a body. A long one waits for its turn and is compressed on a thread of lower priority, because
 /// ten MiB take some tenths of a second. Returns the plain body as the error if the system has no thread for it.
@@ -118,30 +76,6 @@ fn write(encoder: &mut impl Write, plain: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_coding_named_with_the_higher_quality_above_zero_is_used() {
-        use Coding::{Brotli, Gzip};
-        for (text, accepted) in [
-            ("gzip", Some(Gzip)),
-            ("gzip, deflate, br, zstd", Some(Brotli)),
-            ("gzip, BR;q=0.9", Some(Gzip)),
-            ("deflate, GZIP;q=0.5", Some(Gzip)),
-            ("gzip;q=0", None),
-            ("gzip; q=0.0, *", None),
-            ("gzip;q=0, br;q=0.1", Some(Brotli)),
-            ("*", Some(Gzip)),
-            ("*;q=0", None),
-            ("br", Some(Brotli)),
-            ("br;q=0", None),
-            ("", None),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT_ENCODING, text.parse().unwrap());
-            assert_eq!(coding(&headers), accepted, "{text}");
-        }
-        assert_eq!(coding(&HeaderMap::new()), None);
-    }
 
     #[test]
     fn a_compressed_body_is_the_same_afterwards() {

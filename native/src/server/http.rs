@@ -12,7 +12,8 @@ use tracing::{Instrument as _, Span, debug, debug_span};
 
 use super::access::{Access, Sender};
 use super::body::{self, Unread};
-use super::compress::{self, Coding};
+use super::coding::{self, Coding};
+use super::compress;
 use super::page::Page;
 use super::places::ClientConnection;
 use super::probe::{self, Probed};
@@ -137,7 +138,7 @@ async fn post(
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text);
     }
     let _work = connection.work();
-    let coding = compress::coding(request.headers());
+    let coding = coding::preferred(request.headers());
     let (mut body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes),

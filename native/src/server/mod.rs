@@ -2,6 +2,7 @@
 
 mod access;
 mod body;
+mod coding;
 mod compress;
 mod connections;
 mod entry;

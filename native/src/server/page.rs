@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::compress::{self, Coding};
+use super::coding::{self, Coding};
 
 /// What the page may do. Scripts, styles and WebAssembly come from this server only, the page calls no other server, no
 /// other page may show it in a frame, and text cannot become script: the page reads text from the chain, and shares its
@@ -68,7 +68,7 @@ impl Page {
 
 impl PageFile {
     fn response(&self, headers: &HeaderMap) -> Response {
-        let (body, coding) = match compress::coding(headers) {
+        let (body, coding) = match coding::preferred(headers) {
             Some(Coding::Brotli) => (Bytes::from_static(self.brotli), Some(Coding::Brotli)),
             Some(Coding::Gzip) => (Bytes::from_static(self.gzip), Some(Coding::Gzip)),
             None => match self.plain() {
