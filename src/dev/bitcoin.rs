@@ -21,6 +21,12 @@ pub struct Submission {
 }
 
 impl Submission {
+    /// Header, coinbase and Merkle branch, as the header of the mined block gets them.
+    #[must_use]
+    pub const fn work(&self) -> &BitcoinWork {
+        &self.work
+    }
+
     fn new(work: BitcoinWork) -> Self {
         Self { named: named_hash(&work.coinbase).unwrap_or_default(), work }
     }

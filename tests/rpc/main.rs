@@ -20,4 +20,5 @@ mod modes;
 mod node_methods;
 mod overrides_recorded;
 mod specification;
+mod submissions_recorded;
 mod traces_recorded;
