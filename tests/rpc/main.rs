@@ -21,4 +21,5 @@ mod node_methods;
 mod overrides_recorded;
 mod specification;
 mod submissions_recorded;
+mod subscriptions_recorded;
 mod traces_recorded;
