@@ -75,12 +75,19 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   });
   const hint = (index) => client?.hint(index);
   reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
+  whenOnline(life, () => client?.wake());
   return {
     send: (text, quiet) => life.run(() => client.request(text), quiet),
     takeChanged: () => client?.takeChanged(),
     closed,
   };
 };
+
+/** Calls back when a page or a worker has its network again. Upstreams that failed meanwhile would be left alone for minutes. */
+function whenOnline(life, wake) {
+  globalThis.addEventListener?.('online', wake);
+  life.onEnd(() => globalThis.removeEventListener?.('online', wake));
+}
 
 /** Passes the newest stored pages to the module. An invalid page is dropped with those after it. */
 async function restore(life, client, pages) {

@@ -9,12 +9,14 @@ import { webSocketTransport } from './websocket.js';
 export { announce } from './announce.js';
 export { httpTransport, load, webSocketTransport };
 
+/** Not written as part of `new URL`, where bundlers would copy the file once more. */
+const here = import.meta.url;
+
 /** The worker's file. Bundlers recognise exactly this form of both constructors. */
 const workers = {
-  shared: () => new SharedWorker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'rootlight 0.1.0' }),
+  shared: () => new SharedWorker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'rootlight-0.1.0' }),
   dedicated: () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' }),
-  // The file is a variable, so that bundlers do not copy it once more.
-  address: (file = './worker.js') => new URL(file, import.meta.url),
+  address: () => new URL('./worker.js', here),
 };
 
 /**

@@ -37,6 +37,17 @@ function address(upstream, index) {
 
 const addresses = (upstreams) => [upstreams].flat().map(address);
 
+/** A callback of the caller whose exceptions stop nothing. */
+const guarded = (callback) =>
+  callback &&
+  ((value) => {
+    try {
+      callback(value);
+    } catch (error) {
+      console.error(error);
+    }
+  });
+
 /**
  * A provider of a light client.
  * @param {Open} open
@@ -46,7 +57,7 @@ export async function provide(open, options) {
   const { signal, timeout, signer, upstream, upstreams = upstream ?? [], store, storage = store, ...rest } = options;
   const { onProgress, onStoreError, ...config } = rest;
   const shell = newShell({ signer, interval: LOOK_AGAIN });
-  const heard = { changed: shell.changed, progress: onProgress, storeError: onStoreError };
+  const heard = { changed: shell.changed, progress: guarded(onProgress), storeError: guarded(onStoreError) };
   const start = (upstreams, limits) =>
     shell.attach((life) => open(life, { ...config, upstreams: addresses(upstreams), storage }, heard), limits);
   await start(upstreams, { signal, timeout });

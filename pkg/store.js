@@ -93,7 +93,8 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     if (failed) return;
     failed = true;
     wake();
-    onError(new Error(`verified headers are not kept: ${error?.message ?? error}`));
+    // Browsers give no message when the storage is full.
+    onError(new Error(`verified headers are not kept: ${error?.message || error?.name || error}`));
   }
 
   const isFull = () => waiting > MOST_WAITING && !failed;

@@ -14,7 +14,7 @@ const OPTIONS = { network: 'regtest', upstreams: async () => new Uint8Array(0) }
 
 /** Connects to a module that does `work` first; returns the provider, and the calls and options that the module got. */
 async function start({ behind = [], ...options } = {}, work = async () => {}) {
-  const seen = { asked: [], hints: [], closed: 0, restored: [], proven: [], again: [] };
+  const seen = { asked: [], hints: [], woken: 0, closed: 0, restored: [], proven: [], again: [] };
   const load = async (source) => {
     await new Promise((resolve) => setImmediate(resolve));
     seen.source = source;
@@ -55,6 +55,9 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
     }
     hint(index) {
       seen.hints.push(index);
+    }
+    wake() {
+      seen.woken += 1;
     }
     keepAgain(page) {
       seen.again.push(page);
@@ -270,4 +273,18 @@ test('a failing store is reported once and has no other effect', async () => {
   await settled();
   assert.deepEqual(told, ['verified headers are not kept: no space']);
   provider.close();
+});
+
+test('upstreams are asked again when the network is back, until the provider is closed', async (t) => {
+  const network = new EventTarget();
+  for (const name of ['addEventListener', 'removeEventListener']) {
+    globalThis[name] = network[name].bind(network);
+    t.after(() => delete globalThis[name]);
+  }
+  const { seen, provider } = await start();
+  network.dispatchEvent(new Event('online'));
+  assert.equal(seen.woken, 1);
+  provider.close();
+  network.dispatchEvent(new Event('online'));
+  assert.equal(seen.woken, 1);
 });

@@ -185,7 +185,8 @@ test('invalid calls are refused', async () => {
   light.close();
 });
 
-test('progress is reported until the head is reached, and a listener that throws has no effect', async () => {
+test('progress is reported until the head is reached, and a listener that throws has no effect', async (t) => {
+  t.mock.method(console, 'error', () => {});
   let told = 0;
   const onProgress = () => {
     told += 1;
@@ -227,5 +228,32 @@ test('pauses between checks for blocks are not shorter than allowed', async () =
   await pause(300);
   // The pause is a tenth of a second, not a thousandth.
   assert.ok(upstream.seen.asked > asked && upstream.seen.asked <= asked + 15, `${upstream.seen.asked - asked}`);
+  light.close();
+});
+
+test('upstreams that failed are asked again as soon as the network is back', LIMIT, async (t) => {
+  const forward = clock(t);
+  const network = new EventTarget();
+  for (const name of ['addEventListener', 'removeEventListener']) {
+    globalThis[name] = network[name].bind(network);
+    t.after(() => delete globalThis[name]);
+  }
+  let down = false;
+  const upstream = counting(async (body) => (down ? Promise.reject(new Error('no network')) : transportTo(chain)(body)));
+  const light = await createProvider({ ...options, upstreams: upstream });
+  down = true;
+  const resting = async () => (await light.request({ method: 'rootlight_upstreams' }))[0].restingMillis;
+  // Each failure doubles the time for which the upstream is left alone.
+  await until(async () => {
+    if ((await resting()) > 30_000) return true;
+    forward(1_000);
+    return false;
+  }, 'an upstream that is left alone for half a minute', { every: 50 });
+  down = false;
+  const { asked } = upstream.seen;
+  await pause(1_500);
+  assert.equal(upstream.seen.asked, asked);
+  network.dispatchEvent(new Event('online'));
+  await follows(light);
   light.close();
 });

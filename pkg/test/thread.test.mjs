@@ -63,6 +63,18 @@ test('a development chain in a worker thread', LIMIT, async () => {
   await assert.rejects(createDevChain({ worker: 'dedicated', accounts: 1e6 }), { code: -32600, message: /^accounts: / });
 });
 
+test('a callback that throws stops nothing', LIMIT, (t) =>
+  withServed(async (served) => {
+    const reported = t.mock.method(console, 'error', () => {});
+    const onProgress = () => {
+      throw new Error('mine');
+    };
+    const light = await createProvider({ ...served.options, worker: 'dedicated', onProgress });
+    assert.equal(await light.request({ method: 'eth_blockNumber' }), '0x5');
+    assert.ok(reported.mock.callCount() > 0);
+    light.close();
+  }));
+
 test('a program with a client in a worker thread prints its answer and ends', LIMIT, () =>
   withServed(async (served) => {
     const text = `
@@ -128,5 +140,5 @@ test('an import touches nothing of a page and starts nothing', LIMIT, async () =
 test('the names of shared workers contain the version, so that pages of different versions do not share one', () => {
   const read = (file) => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
   const { version } = JSON.parse(read('package.json'));
-  for (const [file, name] of [['index.js', 'rootlight'], ['dev.js', 'rootlight-dev']]) assert.ok(read(file).includes(`name: '${name} ${version}'`), file);
+  for (const [file, name] of [['index.js', 'rootlight'], ['dev.js', 'rootlight-dev']]) assert.ok(read(file).includes(`name: '${name}-${version}'`), file);
 });

@@ -42,7 +42,7 @@ async function tryDriver() {
   return { driver, url: await Promise.race([ready, failed]) };
 }
 
-/** Starts a browser: {open(url), run(asyncFunction, ...args), tab(), close()}. */
+/** Starts a browser: {open(url), run(asyncFunction, ...args), tab(), command(name, params), close()}. */
 export async function startBrowser() {
   const { driver, url } = await startDriver();
   const profile = mkdtempSync(join(tmpdir(), 'rootlight-page-'));
@@ -69,6 +69,8 @@ export async function startBrowser() {
     };
     return {
       ...inTab(await ask(`${session}/window`, 'GET')),
+      /** Sends a command of the browser's DevTools protocol. */
+      command: (cmd, params = {}) => ask(`${session}/goog/cdp/execute`, 'POST', { cmd, params }),
       /** Another tab: its `open` and `run`. */
       tab: async () => inTab((await ask(`${session}/window/new`, 'POST', { type: 'tab' })).handle),
       close: async () => {

@@ -3,8 +3,9 @@ import { startBrowser } from './browser.mjs';
 import { servePackage } from './pages.mjs';
 
 /**
- * Opens a page that can load this package's files: {run, reload, tab, close}. `run(asyncFunction, ...args)` runs in the page;
- * `reload(query)` loads it again; `tab()` opens another tab and returns its `run`, with `run.leave()`, which shows an empty page there.
+ * Opens a page that can load this package's files: {run, reload, tab, limitStorage, close}. `run(asyncFunction, ...args)` runs in the page;
+ * `reload(query)` loads it again; `tab()` opens another tab and returns its `run`, with `run.leave()`, which shows an empty page there;
+ * `limitStorage(bytes)` limits what the site may store.
  */
 export async function openPage() {
   const site = await servePackage();
@@ -28,6 +29,7 @@ export async function openPage() {
       await open(page);
       return Object.assign(run, { leave: () => open('about:blank') });
     },
+    limitStorage: (bytes) => browser.command('Storage.overrideQuotaForOrigin', { origin: site.url, quotaSize: bytes }),
     close,
   };
 }

@@ -112,6 +112,11 @@ impl Client {
         self.driver.hint(upstream);
     }
 
+    /// Asks all upstreams for new blocks soon, also those that are left alone after a failure: the network is back.
+    pub fn wake(&self) {
+        self.driver.wake();
+    }
+
     /// Stops following the chain.
     pub fn close(&self) {
         self.closed.set(true);

@@ -164,6 +164,11 @@ impl Driver {
         self.client.sync_hint(index);
     }
 
+    /// Makes every upstream due.
+    pub(crate) fn wake(&self) {
+        self.client.sync_poll();
+    }
+
     /// Whether a request since the last call of this method may have caused events for subscribers.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.take()

@@ -1,0 +1,85 @@
+// Stored headers of a site whose storage is full, and of a tab that goes away while it writes; in a real browser.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { serveChain } from './lib/chain-server.mjs';
+import { openPage } from './lib/in-page.mjs';
+import { pause } from './lib/wait.mjs';
+
+const BLOCKS = 2_000;
+const LIMIT = { timeout: 120_000 };
+
+let served;
+let page;
+
+before(async () => {
+  served = await serveChain(BLOCKS);
+  page = await openPage();
+});
+after(async () => {
+  await page.close();
+  await served.close();
+});
+
+/** In a page: connects, waits for the store, and returns the head and the errors of the store. */
+const visit = async (given) => {
+  const { createProvider } = await import('/index.js');
+  const told = [];
+  const provider = await createProvider({ ...given, onStoreError: ({ message }) => told.push(message) });
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const head = Number(await provider.request({ method: 'eth_blockNumber' }));
+  provider.close();
+  return { head, told };
+};
+
+async function asked(work) {
+  const before = served.asked.count;
+  await work();
+  return served.asked.count - before;
+}
+
+test('a client whose storage is full says so once, and works', LIMIT, async () => {
+  await page.limitStorage(40_000);
+  for (const worker of ['shared', false]) {
+    const { head, told } = await page.run(visit, { ...served.options, upstream: `${served.url}/full-${worker}`, worker });
+    assert.equal(head, BLOCKS);
+    assert.equal(told.length, 1, told.join('; '));
+    assert.match(told[0], /^verified headers are not kept: .*quota/i);
+  }
+});
+
+test('a tab that goes away while it writes leaves pages that the next start uses', LIMIT, async () => {
+  await page.limitStorage(100_000_000);
+  for (const worker of ['shared', false]) {
+    const options = { ...served.options, upstream: `${served.url}/torn-${worker}`, worker };
+    const tab = await page.tab();
+    // Goes away as soon as the first pages are stored.
+    const written = await tab(async (given) => {
+      const { createProvider } = await import('/index.js');
+      void createProvider(given).catch(() => {});
+      const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
+      for (let left = 600; left > 0; left -= 1) {
+        for (const { name } of await indexedDB.databases()) {
+          const db = await done(indexedDB.open(name));
+          const count = db.objectStoreNames.contains('pages') ? await done(db.transaction('pages').objectStore('pages').count()) : 0;
+          db.close();
+          if (count > 0) return count;
+        }
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      return 0;
+    }, options);
+    await tab.leave();
+    await pause(200);
+    const requests = await asked(async () => {
+      const { head, told } = await page.run(visit, options);
+      assert.deepEqual({ head, told }, { head: BLOCKS, told: [] });
+    });
+    assert.ok(written > 0 && requests < BLOCKS - 64 * written + 60, `${requests} requests after a visit that wrote ${written} pages (${worker})`);
+    console.log(`${written} pages of a tab that went away save ${BLOCKS - requests} requests`);
+    const last = await asked(async () => assert.equal((await page.run(visit, options)).head, BLOCKS));
+    assert.ok(last < 60, `${last} requests after a whole visit (${worker})`);
+    await page.run(async () => {
+      for (const { name } of await indexedDB.databases()) indexedDB.deleteDatabase(name);
+    });
+  }
+});
