@@ -1,48 +1,149 @@
-// The built page in Chromium, under the policy of the program.
+// The built page in Chromium, under the policy of the program: blocks, explorer, sources.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { openPage, ready, startBrowser } from './lib/browser.mjs';
-import { serveFolder, startSite } from './lib/site.mjs';
+import { openPage, startBrowser } from './lib/browser.mjs';
+import { onPage as on, openForm } from './lib/page.mjs';
+import { call, serveFolder, startProgram, startSite } from './lib/site.mjs';
 
 let browser;
 before(async () => {
   browser = await startBrowser();
 });
 after(() => browser.close());
+const onPage = (...args) => on(browser, ...args);
 
-/** Runs work with the page of a site, then checks that it broke no rule. */
-async function onPage(site, work, options) {
-  const tab = await openPage(browser, `${site.url}/${options?.path ?? ''}`, options);
-  try {
-    await ready(tab.page);
-    await work(tab.page, tab);
-    assert.deepEqual(tab.complaints, [], 'errors and foreign requests');
-    assert.deepEqual(await tab.page.evaluate(() => globalThis.violations), [], 'violations of the policy');
-  } finally {
-    await tab.close();
-  }
-}
-
-test('a page without a server proves blocks of a chain in its own tab', async () => {
+test('a page without a server proves blocks of a chain in its own tab', async (t) => {
   const site = await serveFolder();
+  t.after(site.stop);
   await onPage(site, async (page) => {
     assert.equal(await page.textContent('#level'), 'verified');
+    assert.equal(await page.locator('.chain .block').count(), 6);
     await page.waitForSelector('.drawing .verdict');
     assert.equal(await page.locator('.drawing .verdict.good').count(), 4, 'every step holds');
     assert.equal(await page.locator('.drawing .verdict.bad').count(), 0);
+    for (const id of ['chain', 'proof', 'explorer', 'liar', 'playground']) assert.ok((await page.textContent(`#${id}`)).length > 100, id);
   });
-  await site.stop();
 });
 
-test('a page from the program proves that program’s blocks', async () => {
-  const site = await startSite('dev');
-  await onPage(site, async (page, { requests }) => {
-    assert.ok(requests.some(({ method }) => method === 'POST'), 'it asks its own server');
-    await page.getByRole('button', { name: 'Mine a block' }).click();
-    await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#1');
-    await page.getByRole('button', { name: 'Show the newest block' }).click();
-    await page.waitForSelector('.drawing .verdict');
+test('a real block of the main network is drawn, and equal bytes light up together', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(site, async (page) => {
+    await page.getByRole('button', { name: 'Main network, block 9,000,000' }).click();
     assert.equal(await page.locator('.drawing .verdict.good').count(), 4);
+    assert.equal(await page.locator('.fold').count(), 13);
+    await page.locator('.bytes', { hasText: 'hash for merged mining' }).hover();
+    const lit = await page.locator('.bytes.lit .name').allTextContents();
+    assert.deepEqual(lit, ['Rootstock header', 'hash for merged mining']);
+    assert.match(await page.textContent('.explain'), /Keccak-256 of the header/);
   });
-  await site.stop();
+});
+
+test('a page from the program proves that program’s blocks as they are mined', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  await onPage(site, async (page, { requests }) => {
+    assert.equal(await page.getAttribute('html', 'data-ready'), 'server');
+    assert.ok(requests.some(({ method }) => method === 'POST'), 'it asks its own server');
+    await page.getByRole('button', { name: 'Mine a block' }).first().click();
+    await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#1');
+    await call(site.node, 'evm_mine');
+    await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#2');
+    await page.getByRole('button', { name: 'Show the newest block' }).click();
+    await page.waitForFunction(() => document.querySelectorAll('.drawing .verdict.good').length === 4);
+  });
+});
+
+test('a page from a light client of a recording shows its chain', async (t) => {
+  const recording = new URL('../../native/recordings/regtest.jsonl.gz', import.meta.url).pathname;
+  const site = await startSite('light', '--network', 'regtest', '--upstream', `replay:${recording}`, '--checkpoint', 'none', '--max-age', '0');
+  t.after(site.stop);
+  await onPage(site, async (page) => {
+    assert.equal(await page.getAttribute('html', 'data-ready'), 'server');
+    assert.equal(await page.textContent('#head'), '#75');
+    await page.waitForFunction(() => document.querySelectorAll('.drawing .verdict.good').length === 4);
+  });
+});
+
+test('the explorer proves an account, a token, a call and logs, with every step of their paths', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(site, async (page) => {
+    const values = (side) => page.locator(`#explorer .side${side} .value`).allTextContents();
+    const fits = async (count) => {
+      await page.waitForFunction((paths) => document.querySelectorAll('#explorer .path .badge.good').length === paths, count);
+      assert.equal(await page.locator('#explorer .path .badge.bad').count(), 0);
+    };
+    await fits(1);
+    assert.deepEqual(await values('.good'), ['10,001.6 RBTC', '1', 'an ordinary account']);
+    await openForm(page, 'Token');
+    await fits(2);
+    assert.deepEqual(await values('.good'), ['250', 'Rootlight Demo', 'DEMO']);
+    await openForm(page, 'Contract');
+    await fits(1);
+    assert.match((await values('.good'))[0], /^1,000,000,000,000,000,000,000,000, as an amount 1,000,000/);
+    await openForm(page, 'Logs');
+    await page.waitForSelector('#explorer .log li');
+    const logs = await page.locator('#explorer .log strong').allTextContents();
+    assert.equal(logs.length, 3);
+    assert.match(logs[0], /^Transfer of 42, from 0xf39fd6…b92266/);
+    await page.getByRole('button', { name: 'Show its proof' }).first().click();
+    await fits(1);
+    assert.match(await page.textContent('#explorer .trail'), /receipts root/);
+    assert.equal(await page.locator('#explorer .standing .badge').textContent(), 'verified');
+  });
+});
+
+test('an account that does not exist is proven to be empty, and text that is no address is refused in words', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(site, async (page) => {
+    const input = page.getByLabel('Address of an account');
+    await input.fill(`0x${'12'.repeat(20)}`);
+    await input.press('Enter');
+    await page.waitForFunction(() => document.querySelector('#explorer .side.good .value')?.textContent === '0 RBTC');
+    assert.match(await page.locator('#explorer .trail').textContent(), /nothing at this place/);
+    await input.fill('0x12');
+    await input.press('Enter');
+    await page.waitForSelector('#explorer .note.bad');
+    assert.match(await page.locator('#explorer .note.bad').textContent(), /40 hexadecimal digits/);
+  });
+});
+
+test('a server that lies about a balance is shown beside the proven one', async (t) => {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  await call(program.url, 'evm_mine');
+  const [account] = await call(program.url, 'eth_accounts');
+  const lie = (text, body) => (body.includes('"eth_getBalance"') ? text.replaceAll(/"result":"0x[0-9a-f]+"/g, '"result":"0xde0b6b3a7640000"') : text);
+  const site = await serveFolder(program.url, lie);
+  t.after(site.stop);
+  await onPage(site, async (page) => {
+    await page.waitForSelector('#explorer .side.bad');
+    assert.equal(await page.locator('#explorer .side.bad .value').first().textContent(), '1 RBTC');
+    const true_ = BigInt(await call(program.url, 'eth_getBalance', account, 'latest')) / 10n ** 18n;
+    assert.match(await page.locator('#explorer .side.good .value').first().textContent(), new RegExp(`^${true_.toLocaleString('en-US')}`));
+    assert.match(await page.locator('#explorer .note.bad').textContent(), /The two differ/);
+  });
+});
+
+test('a server that makes up blocks gets no answer through, and the page says why', async (t) => {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  await call(program.url, 'hardhat_mine', '0x3');
+  // Headers in bytes would give the lie away, so this server has none.
+  const absent = (body) => [JSON.parse(body)].flat().map(({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } }));
+  const site = await serveFolder(program.url, (text, body) => {
+    if (/rootlight_getHeaders|rsk_getRaw/.test(body)) return JSON.stringify(body.startsWith('[') ? absent(body) : absent(body)[0]);
+    return text.replaceAll(/"stateRoot":"0x..../g, '"stateRoot":"0xbeef');
+  });
+  t.after(site.stop);
+  const { page, complaints, close } = await openPage(browser, `${site.url}/`);
+  await page.waitForSelector('#status .note.bad', { timeout: 20_000 });
+  assert.match(await page.textContent('#status .note.bad'), /The light client cannot start/);
+  assert.equal(await page.locator('.chain .block').count(), 0, 'nothing unproven is shown');
+  assert.deepEqual(complaints, []);
+  await page.getByRole('button', { name: 'Use a chain in this tab instead' }).click();
+  await page.waitForFunction(() => document.documentElement.dataset.ready === 'tab');
+  t.after(close);
 });

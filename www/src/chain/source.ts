@@ -46,6 +46,9 @@ async function firstBlock(exchange: Exchange): Promise<Checkpoint> {
   return { number: 0, hash: block.hash, totalDifficulty: block.totalDifficulty };
 }
 
+/** Milliseconds after which a light client of a development chain gives up: such chains are short. */
+const PATIENCE = 10_000;
+
 /** Options that differ by network. Work is free on a development chain, and its newest block may be old. */
 async function settings(chainId: number, exchange: Exchange): Promise<[Pick<ProviderOptions, 'network'> & Partial<ProviderOptions>, string]> {
   const network = NETWORKS[chainId];
@@ -56,7 +59,7 @@ async function settings(chainId: number, exchange: Exchange): Promise<[Pick<Prov
   if (network === 'testnet') return [{ network, pollSeconds: 10 }, 'the newest block that is built into this program'];
   const checkpoint = await firstBlock(exchange);
   const trusts = `block ${checkpoint.number}, where this development chain begins`;
-  return [{ network, checkpoint, pollSeconds: 0.5, maxAge: 0, store: null }, trusts];
+  return [{ network, checkpoint, pollSeconds: 0.5, maxAge: 0, store: null, timeout: PATIENCE }, trusts];
 }
 
 /** The server that this page came from; `undefined` if it does not answer JSON-RPC. */

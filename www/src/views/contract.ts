@@ -96,6 +96,7 @@ export function callForm(session: Session): HTMLElement {
       level: answer.level, verification: await session.verification(at), trails: await trails(session, block, to, cells),
     });
   });
+  if (contract.value) void ask();
   return el('div', {}, form({ class: 'form' }, ask,
     field('Address of the contract', contract),
     el('div', { class: 'two' },

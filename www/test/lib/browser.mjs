@@ -12,6 +12,7 @@ export const startBrowser = () => chromium.launch({ executablePath: PROGRAMS, ar
 export async function openPage(browser, url, options = {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
   const [complaints, requests] = [[], []];
   page.on('pageerror', (error) => complaints.push(`script: ${error.message}`));
   page.on('console', (line) => {

@@ -40,17 +40,24 @@ export async function startProgram(...args) {
   const url = await Promise.race([ready, ended]);
   ended.catch(() => {});
   child.stdout.resume();
-  return { url, stop: () => new Promise((resolve) => { child.once('exit', resolve); child.kill(); }) };
+  return { url, stop: () => new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve();
+    child.once('exit', resolve);
+    return child.kill();
+  }) };
 }
 
-/** Serves the folder; POST goes to `upstream`, or is refused without one. Resolves to {url, stop}. */
-export async function serveFolder(upstream) {
+/**
+ * Serves the folder; POST goes to `upstream`, or is refused without one. `tamper(text, body)` may change the text of an answer.
+ * Resolves to {url, stop}.
+ */
+export async function serveFolder(upstream, tamper = (text) => text) {
   const csp = await policy();
   const server = createServer(async (request, response) => {
     if (request.method === 'POST' && upstream) {
       const body = await new Response(request).text();
-      const answer = await fetch(upstream, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-      return response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+      const answer = await fetch(new URL(request.url, upstream), { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+      return response.writeHead(answer.status, { 'content-type': 'application/json' }).end(tamper(await answer.text(), body));
     }
     const path = normalize(new URL(request.url, 'http://localhost').pathname);
     try {

@@ -1,0 +1,19 @@
+// What the tests of the page share.
+import assert from 'node:assert/strict';
+import { openPage, ready } from './browser.mjs';
+
+/** Runs work with the page of a site, then checks that the page broke no rule. `hash` is the address's fragment. */
+export async function onPage(browser, site, work, { hash = '', ...options } = {}) {
+  const tab = await openPage(browser, `${site.url}/${hash}`, options);
+  try {
+    await ready(tab.page);
+    await work(tab.page, tab);
+    assert.deepEqual(tab.complaints, [], 'errors and foreign requests');
+    assert.deepEqual(await tab.page.evaluate(() => globalThis.violations), [], 'violations of the policy');
+  } finally {
+    await tab.close();
+  }
+}
+
+/** Opens one of the explorer's forms. */
+export const openForm = (page, name) => page.locator('#explorer .tab', { hasText: name }).click();
