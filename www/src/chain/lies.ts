@@ -94,5 +94,5 @@ export function lying(honest: Exchange, name: LieName, head: string): Exchange {
   if (name === 'balance') return through(exchange, balance);
   if (name === 'token') return through(exchange, token);
   if (name === 'block') return through(exchange, block(exchange, head));
-  return through(exchange, (call, reply) => (OF_LOGS.test(call.method) ? withResult(reply, inflated(reply.result)) : reply));
+  return through(exchange, (call, reply) => (OF_LOGS.test(call.method) && reply.result !== undefined ? withResult(reply, inflated(reply.result)) : reply));
 }

@@ -25,7 +25,7 @@ const KINDS: Readonly<Record<string, string>> = { verified: 'good', local: 'good
 
 function side(title: string, kind: string, lines: readonly (readonly [string, string, boolean])[], ...more: Child[]): HTMLElement {
   const values = lines.map(([name, value, mono]) => el('div', {}, el('dt', {}, name), el('dd', { class: mono ? 'mono break' : 'value' }, value)));
-  return el('div', { class: `side ${kind}` }, el('h4', {}, title), el('dl', { class: 'facts' }, ...values), ...more);
+  return el('div', { class: `side ${kind}` }, el('h3', {}, title), el('dl', { class: 'facts' }, ...values), ...more);
 }
 
 /** The level of an answer, and how deep its block is. */

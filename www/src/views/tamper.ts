@@ -17,7 +17,7 @@ function caught({ node, rule }: Fault): HTMLElement {
 function wallet(outcome: Outcome, lies: boolean): HTMLElement {
   const believed = lies && outcome.believed !== outcome.proven;
   return el('div', { class: believed ? 'side bad' : 'side' },
-    el('h4', {}, 'An ordinary wallet, connected to Node A'),
+    el('h3', {}, 'An ordinary wallet, connected to Node A'),
     el('p', { class: 'value', id: 'believed' }, outcome.believed),
     el('p', { class: 'small' }, lies ? 'It shows the lie. It has no way to notice: it asked one node, and believed it.' : 'Node A is honest now, so this happens to be true.'));
 }
@@ -32,7 +32,7 @@ function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
     ? 'Better no answer than a false one. Add an honest node, and there is one.'
     : lies && helped ? `${NODES[1]} brought the proof of the true answer. One honest node among any number of liars is enough.` : `Checked in ${grouped(Math.max(1, Math.round(outcome.millis)))} ms, from the first block to the answer.`;
   return el('div', { class: 'side good' },
-    el('h4', {}, helped ? 'The light client in this tab, with Nodes A and B' : 'The light client in this tab, connected to Node A'),
+    el('h3', {}, helped ? 'The light client in this tab, with Nodes A and B' : 'The light client in this tab, connected to Node A'),
     value, el('p', { class: 'small' }, why),
     fault ? caught(fault) : refusal !== undefined && caught({ node: NODES[0], rule: refusal, lie: false }));
 }

@@ -8,8 +8,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const PROGRAM = process.env.ROOTLIGHT ?? join(ROOT, 'target/debug/rootlight');
-const FOLDER = process.env.PAGE_DIST ?? join(ROOT, 'www/dist');
+export const PROGRAM = process.env.ROOTLIGHT ?? join(ROOT, 'target/debug/rootlight');
+export const FOLDER = process.env.PAGE_DIST ?? join(ROOT, 'www/dist');
 /** Whether the program has the page. */
 export const EMBEDDED = process.env.PAGE_EMBEDDED === '1';
 

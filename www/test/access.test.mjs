@@ -1,0 +1,140 @@
+// Everybody can use the page: keyboard, colours, small screens; and it stays small.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { openPage, ready, startBrowser } from './lib/browser.mjs';
+import { onPage } from './lib/page.mjs';
+import { FOLDER, PROGRAM, serveFolder, startSite } from './lib/site.mjs';
+
+let browser;
+before(async () => {
+  browser = await startBrowser();
+});
+after(() => browser.close());
+
+const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
+
+/** Shows everything that can be shown. */
+async function unfold(page) {
+  await page.locator('#lie').check();
+  await page.waitForFunction(() => document.querySelector('#answered')?.textContent.includes('refused'));
+  await page.locator('#playground').getByRole('button', { name: 'Send', exact: true }).click();
+  await page.waitForFunction(() => document.querySelectorAll('#playground .log li').length > 1);
+  await page.locator('#explorer .tab', { hasText: 'Token' }).click();
+  await page.waitForSelector('#explorer .path');
+  await page.evaluate(() => document.querySelectorAll('details').forEach((each) => { each.open = true; }));
+}
+
+test('axe-core finds nothing, on desktop and phone, dark and light', async (t) => {
+  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  const site = await serveFolder();
+  t.after(site.stop);
+  for (const [name, viewport] of Object.entries(SIZES)) {
+    for (const colorScheme of ['light', 'dark']) {
+      await onPage(browser, site, async (page) => {
+        await unfold(page);
+        await page.evaluate(axe);
+        const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+        const found = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.slice(0, 3).map(({ target }) => target).join('; ')}`);
+        assert.deepEqual(found, [], `${name}, ${colorScheme}`);
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), viewport.width, `${name}: nothing is wider than the screen`);
+      }, { viewport, colorScheme });
+    }
+  }
+});
+
+test('the colours follow the system until the visitor chooses, and the choice is kept', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await paper();
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.waitForFunction((before) => getComputedStyle(document.body).backgroundColor !== before, dark);
+    await page.getByRole('button', { name: 'Dark colours' }).click();
+    assert.equal(await paper(), dark);
+    await page.reload();
+    await ready(page);
+    assert.equal(await paper(), dark, 'after a reload, against the system');
+  }, { colorScheme: 'dark' });
+});
+
+test('everything is reached and worked by the keyboard', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
+    await page.keyboard.press('Tab');
+    assert.equal(await focused(), 'Skip to the content');
+    // To the first bytes of the drawing, as far as it takes.
+    const at = (selector) => page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector);
+    const tabTo = async (selector) => {
+      for (let steps = 0; steps < 200 && !(await at(selector)); steps += 1) await page.keyboard.press('Tab');
+      assert.ok(await at(selector), `Tab reaches ${selector}`);
+    };
+    await tabTo('.chain .block');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelector('#proof .tab')?.textContent.endsWith('block 4'));
+    await tabTo('.bytes.key');
+    assert.match(await page.textContent('.explain'), /Merkle root/);
+    assert.ok((await page.locator('.bytes.lit').count()) >= 2);
+    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+    assert.equal(outline, 'solid', 'focus is visible');
+    await tabTo('#explorer .tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Space');
+    await page.getByLabel('Address of the token').waitFor();
+    await tabTo('#lie');
+    await page.keyboard.press('Space');
+    await page.waitForFunction(() => document.querySelector('#answered')?.textContent.includes('refused'));
+    await tabTo('#liar input[type=radio]');
+    await page.keyboard.press('ArrowDown');
+    await page.waitForFunction(() => document.querySelector('#believed')?.textContent === '1,000,250 DEMO');
+    await tabTo('#playground form button');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelector('#playground .log li')?.textContent.includes('paid 1 RBTC'));
+  });
+});
+
+test('the page stays small: bytes and requests up to the first proven answer', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  const own = await serveFolder();
+  t.after(own.stop);
+  for (const [name, where, most] of [['from a server', site, 430_000], ['in the tab', own, 580_000]]) {
+    const { page, requests, close } = await openPage(browser, `${where.url}/`);
+    t.after(close);
+    await page.waitForSelector('#level');
+    const millis = await page.evaluate(() => performance.now());
+    const files = [...new Set(requests.filter(({ method }) => method === 'GET').map(({ url }) => new URL(url).pathname))];
+    const sizes = await Promise.all(files.map(async (path) => (await stat(`${FOLDER}${path === '/' ? '/index.html' : path}.br`)).size));
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    t.diagnostic(`${name}: ${bytes} bytes in ${files.length} files, ${requests.length} requests; first proven answer after ${Math.round(millis)} ms`);
+    assert.ok(bytes < most, `${name}: ${bytes} bytes`);
+    assert.ok(files.length <= 10 && requests.length <= 80, `${name}: ${files.length} files, ${requests.length} requests`);
+  }
+});
+
+test('an API key in the fragment is used, and a server that refuses leaves the chain in the tab', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'rootlight-page-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const made = execFileSync(PROGRAM, ['keys', 'create', '--api-keys', `${folder}/keys`, '--name', 'page'], { encoding: 'utf8' });
+  const key = made.trim();
+  const site = await startSite('dev', '--api-keys', `${folder}/keys`);
+  t.after(site.stop);
+  await onPage(browser, site, async (page, { requests }) => {
+    assert.equal(await page.getAttribute('html', 'data-ready'), 'server');
+    assert.ok(requests.filter(({ method }) => method === 'POST').every(({ url }) => new URL(url).pathname === `/${key}`));
+    assert.ok(requests.every(({ method, url }) => method === 'POST' || !url.includes(key)), 'the key is in no other request');
+  }, { hash: `#key=${key}` });
+  const { page, complaints, close } = await openPage(browser, `${site.url}/`);
+  t.after(close);
+  await ready(page);
+  assert.equal(await page.getAttribute('html', 'data-ready'), 'tab');
+  assert.deepEqual(complaints.filter((line) => !/401/.test(line)), []);
+});

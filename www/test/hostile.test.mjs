@@ -1,0 +1,76 @@
+// Texts that anybody can write into a chain: they stay text.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startBrowser } from './lib/browser.mjs';
+import { answering } from './lib/contracts.mjs';
+import { onPage, openForm } from './lib/page.mjs';
+import { call, startSite } from './lib/site.mjs';
+
+let browser;
+before(async () => {
+  browser = await startBrowser();
+});
+after(() => browser.close());
+
+const NAMES = [
+  '<img src=x onerror=alert(1)>',
+  '</dd><script>alert(1)</script>',
+  '"><svg onload=alert(1)>',
+  'javascript:alert(1)',
+  '<iframe srcdoc="<script>parent.alert(1)</script>">',
+  '\u202egnp.exe \u2066\u0007',
+  'A'.repeat(5000),
+];
+
+test('a token with a hostile name is shown as text', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  const [from] = await call(site.node, 'eth_accounts');
+  const tokens = [];
+  for (const name of NAMES) {
+    const hash = await call(site.node, 'eth_sendTransaction', { from, data: answering(name), gas: '0x5b8d80' });
+    tokens.push((await call(site.node, 'eth_getTransactionReceipt', hash)).contractAddress);
+  }
+  await onPage(browser, site, async (page) => {
+    await openForm(page, 'Token');
+    for (const [at, name] of NAMES.entries()) {
+      await page.getByLabel('Address of the token').fill(tokens[at]);
+      await page.getByLabel('Address of the holder').fill(from);
+      await page.getByRole('button', { name: 'Prove the balance' }).click();
+      const shown = name.slice(0, 200);
+      await page.waitForFunction((text) => [...document.querySelectorAll('#explorer .side.good dd')].some((dd) => dd.textContent === text), shown);
+      assert.equal(await page.locator('#explorer img, #explorer script, #explorer svg, #explorer iframe').count(), 0, shown);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${shown} does not widen the page`);
+    }
+    await openForm(page, 'Contract');
+    await page.getByLabel('Address of the contract').fill(tokens[0]);
+    await page.getByLabel('Function').fill('name()');
+    await page.getByRole('button', { name: 'Call and prove' }).click();
+    await page.waitForFunction((text) => document.querySelector('#explorer .side.good dd')?.textContent === text, NAMES[0]);
+  });
+});
+
+test('an error text of a node is shown as text', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  // Reverts with Error(string) and a hostile reason.
+  const reason = '<img src=x onerror=alert(1)>';
+  const bytes = Buffer.from(reason).toString('hex');
+  const data = `08c379a0${'20'.padStart(64, '0')}${reason.length.toString(16).padStart(64, '0')}${bytes.padEnd(64, '0')}`;
+  const length = (data.length / 2).toString(16).padStart(4, '0');
+  const code = `61${length}80600d6000396000fdfe${data}`;
+  const deploy = `0x61${(code.length / 2).toString(16).padStart(4, '0')}80600d6000396000f3fe${code}`;
+  const [from] = await call(site.node, 'eth_accounts');
+  const hash = await call(site.node, 'eth_sendTransaction', { from, data: deploy, gas: '0x5b8d80' });
+  const { contractAddress } = await call(site.node, 'eth_getTransactionReceipt', hash);
+  await onPage(browser, site, async (page) => {
+    await openForm(page, 'Contract');
+    await page.getByLabel('Address of the contract').fill(contractAddress);
+    await page.getByLabel('Function').fill('anything()');
+    await page.getByRole('button', { name: 'Call and prove' }).click();
+    await page.waitForSelector('#explorer .note.bad');
+    assert.match(await page.textContent('#explorer .note.bad'), /reverted/);
+    assert.ok((await page.textContent('#explorer .note.bad')).includes(reason), 'the reason, as text');
+    assert.equal(await page.locator('#explorer img').count(), 0);
+  });
+});
