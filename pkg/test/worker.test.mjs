@@ -276,3 +276,19 @@ test('a client goes on after its node was down', LIMIT, () =>
     console.log(`the next block arrives ${Date.now() - began} ms after the node is back`);
     await run(close);
   }));
+
+test('a client goes on at once when the browser is online again', LIMIT, () =>
+  inPage(async (run) => {
+    // The browser takes the network away from pages, not from workers.
+    await run(open, options('/offline', { worker: false }));
+    await page.setOffline(true);
+    const resting = async () => (await globalThis.provider.request({ method: 'rootlight_upstreams' }))[0].restingMillis;
+    // The second failure in a row: the node would be left alone for ten seconds.
+    await until(async () => (await run(resting)) > 7_000, 'a node that is left alone');
+    await page.setOffline(false);
+    const began = Date.now();
+    await follows(run);
+    const took = Date.now() - began;
+    assert.ok(took < 4_000, `${took} ms`);
+    await run(close);
+  }));

@@ -3,9 +3,9 @@ import { startBrowser } from './browser.mjs';
 import { servePackage } from './pages.mjs';
 
 /**
- * Opens a page that can load this package's files: {run, reload, tab, limitStorage, close}. `run(asyncFunction, ...args)` runs in the page;
+ * Opens a page that can load this package's files: {run, reload, tab, limitStorage, setOffline, close}. `run(asyncFunction, ...args)` runs in the page;
  * `reload(query)` loads it again; `tab()` opens another tab and returns its `run`, with `run.leave()`, which shows an empty page there;
- * `limitStorage(bytes)` limits what the site may store.
+ * `limitStorage(bytes)` limits what the site may store; `setOffline(whether)` takes the page's network away.
  */
 export async function openPage() {
   const site = await servePackage();
@@ -30,6 +30,10 @@ export async function openPage() {
       return Object.assign(run, { leave: () => open('about:blank') });
     },
     limitStorage: (bytes) => browser.command('Storage.overrideQuotaForOrigin', { origin: site.url, quotaSize: bytes }),
+    async setOffline(offline) {
+      await browser.command('Network.enable');
+      await browser.command('Network.emulateNetworkConditions', { offline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+    },
     close,
   };
 }
