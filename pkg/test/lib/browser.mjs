@@ -42,12 +42,12 @@ async function tryDriver() {
   return { driver, url: await Promise.race([ready, failed]) };
 }
 
-/** Starts a browser: {open(url), run(asyncFunction, ...args), tab(), command(name, params), close()}. */
-export async function startBrowser() {
+/** Starts a browser with more `flags`: {open(url), run(asyncFunction, ...args), tab(), command(name, params), close()}. */
+export async function startBrowser({ flags = [] } = {}) {
   const { driver, url } = await startDriver();
   const profile = mkdtempSync(join(tmpdir(), 'rootlight-page-'));
   const chrome = OPTIONS['goog:chromeOptions'];
-  const options = { ...chrome, args: [...chrome.args, `--user-data-dir=${profile}`] };
+  const options = { ...chrome, args: [...chrome.args, ...flags, `--user-data-dir=${profile}`] };
   if (process.env.CHROMIUM) options.binary = process.env.CHROMIUM;
   const end = async () => {
     driver.kill();

@@ -7,10 +7,10 @@ import { listen } from './upstream.mjs';
 /**
  * Starts a chain with `blocks` blocks and serves it with open CORS; headers are requested one by one. `asked.count` counts requests; `before(request)` is
  * awaited before each exchange and may respond itself by returning [status, headers]; `change(transport)` returns the transport that
- * answers at a path that begins with `/changed`.
+ * answers at a path that begins with `/changed`; `options` are more options of the chain.
  */
-export async function serveChain(blocks, before = async () => undefined, change = (transport) => transport) {
-  const chain = await createDevChain({ blockTime: 'manual' });
+export async function serveChain(blocks, before = async () => undefined, change = (transport) => transport, options = {}) {
+  const chain = await createDevChain({ blockTime: 'manual', ...options });
   const ask = (method, ...params) => chain.request({ method, params });
   if (blocks > 0) await ask('hardhat_mine', `0x${blocks.toString(16)}`);
   const { hash } = await ask('eth_getBlockByNumber', '0x0', false);

@@ -1,0 +1,89 @@
+// One page's connection to the client. It may use methods that read the chain, and only filters and subscriptions of its own.
+
+/** Longest request, in characters of JSON. */
+const LONGEST = 256 * 1024;
+
+/** Most filters and subscriptions of one page. */
+const MOST_FILTERS = 16;
+
+/** Methods for pages. Others show the user's nodes (rootlight_upstreams, net_peerList), or are not for pages at all. */
+const FOR_PAGES = /^(eth_\w+|rsk_\w+|web3_\w+|net_version|net_listening|rootlight_verification|rootlight_syncStatus|rootlight_checkpoint)$/;
+
+const MAKES = new Set(['eth_subscribe', 'eth_newFilter', 'eth_newBlockFilter', 'eth_newPendingTransactionFilter']);
+const USES = new Set(['eth_getFilterChanges', 'eth_getFilterLogs', 'eth_uninstallFilter', 'eth_unsubscribe']);
+
+const failure = (code, message) => Object.assign(new Error(message), { code });
+
+/** The error of a request for its page. */
+const shown = ({ code = -32603, message, data }) => ({ code, message: String(message), ...(data !== undefined && { data }) });
+
+/** Checks what a page sent. */
+function checked(message) {
+  const { method, params } = message ?? {};
+  if (typeof method !== 'string' || (params !== undefined && typeof params !== 'object')) throw failure(-32600, 'give a method and params');
+  if (JSON.stringify(message).length > LONGEST) throw failure(-32005, `a request has at most ${LONGEST} characters`);
+  if (!FOR_PAGES.test(method)) throw failure(4200, `${method}: pages cannot use this method`);
+  return { method, params };
+}
+
+/**
+ * @param {{postMessage: Function, disconnect: Function}} port
+ * @param {() => Promise<{request: Function}>} provider
+ * @param {{enter: () => boolean, leave: () => void}} budget of the page's origin
+ */
+export function sessionOf(port, provider, budget) {
+  /** The page's filters and subscriptions, and the methods that end them. */
+  const own = new Map();
+  let making = 0;
+  let ended = false;
+  const post = (message) => {
+    if (!ended) port.postMessage(message);
+  };
+
+  async function answer(call) {
+    const { method, params } = call;
+    if (USES.has(method) && !own.has(params?.[0])) throw failure(-32000, 'filter not found');
+    if (MAKES.has(method) && own.size + making >= MOST_FILTERS) throw failure(-32005, `a page has at most ${MOST_FILTERS} filters and subscriptions`);
+    making += MAKES.has(method) ? 1 : 0;
+    try {
+      const client = await provider();
+      const result = await client.request(call);
+      if (MAKES.has(method)) await made(client, method, result);
+      if (method === 'eth_uninstallFilter' || method === 'eth_unsubscribe') own.delete(params[0]);
+      return result;
+    } finally {
+      making -= MAKES.has(method) ? 1 : 0;
+    }
+  }
+
+  async function made(client, method, id) {
+    const end = () => client.request({ method: method === 'eth_subscribe' ? 'eth_unsubscribe' : 'eth_uninstallFilter', params: [id] }).catch(() => {});
+    if (ended) await end();
+    else own.set(id, end);
+  }
+
+  return {
+    async take({ id, ...message }) {
+      if (!Number.isSafeInteger(id)) return;
+      if (!budget.enter()) return post({ id, error: shown(failure(-32005, 'this site asks for too much at a time')) });
+      try {
+        post({ id, result: await answer(checked(message)) });
+      } catch (error) {
+        post({ id, error: shown(error) });
+      } finally {
+        budget.leave();
+      }
+    },
+    /** Passes on an event of a subscription of this page. */
+    emit(event) {
+      if (own.has(event.data?.subscription)) post({ event });
+    },
+    /** Ends the filters and subscriptions of the page, and its connection. */
+    end() {
+      ended = true;
+      for (const end of own.values()) void end();
+      own.clear();
+      port.disconnect();
+    },
+  };
+}

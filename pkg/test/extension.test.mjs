@@ -1,0 +1,173 @@
+// The example of a wallet extension, loaded in Chromium: its provider in a page of another site.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { budget } from '../../examples/extension/budget.js';
+import { sessionOf } from '../../examples/extension/session.js';
+import { startBrowser } from './lib/browser.mjs';
+import { serveChain } from './lib/chain-server.mjs';
+import { servePackage } from './lib/pages.mjs';
+import { until } from './lib/wait.mjs';
+
+const LIMIT = { timeout: 60_000 };
+const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
+const EXAMPLE = fileURLToPath(new URL('../../examples/extension', import.meta.url));
+
+let folder;
+let served;
+let site;
+let browser;
+
+/** The id that Chromium gives to an unpacked extension: the hash of its path, in the letters a to p. */
+const idOf = (path) => [...createHash('sha256').update(path).digest('hex').slice(0, 32)].map((digit) => String.fromCharCode(97 + parseInt(digit, 16))).join('');
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'rootlight-extension-'));
+  cpSync(EXAMPLE, folder, { recursive: true });
+  const isPublished = (path) => !/\/(node_modules|test|wasm|scripts)(\/|$)/.test(path.slice(PACKAGE.length - 1));
+  cpSync(PACKAGE, join(folder, 'rootlight'), { recursive: true, filter: isPublished });
+  served = await serveChain(10, undefined, undefined, { genesis: 'regtest' });
+  site = await servePackage();
+  const flags = [`--load-extension=${folder}`, `--disable-extensions-except=${folder}`, '--disable-features=DisableLoadExtensionCommandLineSwitch'];
+  browser = await startBrowser({ flags });
+});
+
+after(async () => {
+  await browser.close();
+  await site.close();
+  await served.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Saves the settings as a user does. */
+const save = async (node) => {
+  document.getElementById('network').value = 'regtest';
+  document.getElementById('upstreams').value = node;
+  document.querySelector('button').click();
+  while (!document.getElementById('saved').value) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+
+/** In a page: finds the extension's provider with a discovery library. */
+const find = async () => {
+  const { createStore } = await import('/node_modules/mipd/dist/esm/index.js');
+  globalThis.store = createStore();
+  for (let left = 100; left > 0 && globalThis.store.getProviders().length === 0; left -= 1) await new Promise((resolve) => setTimeout(resolve, 20));
+  const detail = globalThis.store.findProvider({ rdns: 'org.example.rootlight-extension' });
+  globalThis.provider = detail?.provider;
+  return detail?.info.name;
+};
+
+const ask = async (method, params) =>
+  globalThis.provider.request({ method, params }).then((result) => ({ result }), ({ code, message }) => ({ code, message }));
+
+test('a page finds the provider, gets proven answers and events, and signs with the user\'s wallet', LIMIT, async () => {
+  await browser.open(`${site.url}/test/page.html`);
+  assert.equal(await browser.run(find), 'Rootlight (verified)');
+  assert.equal((await browser.run(ask, 'eth_blockNumber', [])).code, 4900, 'without settings');
+
+  await browser.open(`chrome-extension://${idOf(folder)}/options.html`);
+  await browser.run(save, served.url);
+  await browser.open(`${site.url}/test/page.html`);
+  await browser.run(find);
+  const [account] = await served.ask('eth_accounts');
+  const balance = await served.ask('eth_getBalance', account, 'latest');
+  assert.deepEqual(await browser.run(ask, 'eth_getBalance', [account, 'latest']), { result: balance });
+  assert.equal((await browser.run(ask, 'rootlight_verification', [])).result.level, 'verified');
+
+  // Methods that show the user's nodes, and filters of nobody.
+  for (const method of ['rootlight_upstreams', 'net_peerList', 'sco_peerList']) assert.equal((await browser.run(ask, method, [])).code, 4200, method);
+  assert.equal((await browser.run(ask, 'eth_getFilterChanges', ['0x1'])).code, -32000);
+
+  await browser.run(async () => {
+    globalThis.heads = [];
+    globalThis.provider.on('message', ({ data }) => globalThis.heads.push(data.result.number));
+  });
+  assert.ok((await browser.run(ask, 'eth_subscribe', ['newHeads'])).result);
+  await served.ask('evm_mine');
+  await until(async () => (await browser.run(async () => globalThis.heads)).includes('0xb'), 'a new head in the page', { within: 20_000 });
+
+  assert.deepEqual(await browser.run(ask, 'eth_accounts', []), { result: [] });
+  assert.equal((await browser.run(ask, 'eth_sendTransaction', [{}])).code, 4100);
+  await browser.run(async () => {
+    globalThis.chain = '0x1';
+    globalThis.ethereum = { request: async ({ method }) => (method === 'eth_chainId' ? globalThis.chain : `${method} of the wallet`) };
+  });
+  assert.equal((await browser.run(ask, 'eth_sendTransaction', [{}])).code, 4901);
+  await browser.run(async () => (globalThis.chain = '0x21'));
+  assert.deepEqual(await browser.run(ask, 'eth_sendTransaction', [{}]), { result: 'eth_sendTransaction of the wallet' });
+});
+
+test('a page that asks for too much at a time is refused, and its later requests are answered', LIMIT, async () => {
+  const flood = async () => {
+    const asked = Array.from({ length: 400 }, () => globalThis.provider.request({ method: 'eth_getBalance', params: [`0x${'12'.repeat(20)}`, 'latest'] }));
+    const codes = await Promise.all(asked.map((answer) => answer.then(() => 0, ({ code }) => code)));
+    return [...new Set(codes)].sort();
+  };
+  assert.deepEqual(await browser.run(flood), [-32005, 0]);
+  await until(async () => (await browser.run(ask, 'eth_chainId', [])).result === '0x21', 'an answer');
+});
+
+test('pages have no way to the extension besides its provider', LIMIT, async () => {
+  const found = await browser.run(async (id) => {
+    const reached = await fetch(`chrome-extension://${id}/options.html`).then(() => true, () => false);
+    return [typeof globalThis.chrome?.storage, typeof globalThis.chrome?.runtime?.connect, reached];
+  }, idOf(folder));
+  assert.deepEqual(found, ['undefined', 'undefined', false]);
+});
+
+test('a budget allows a burst, a rate and a number of requests in progress', () => {
+  let time = 0;
+  const limit = budget(() => time);
+  const enter = () => limit.enter();
+  const started = () => {
+    let count = 0;
+    while (enter()) count += 1;
+    for (let left = count; left > 0; left -= 1) limit.leave();
+    return count;
+  };
+  assert.equal(started(), 32, 'in progress');
+  let burst = 32;
+  for (let round = started(); round > 0; round = started()) burst += round;
+  assert.equal(burst, 200);
+  time += 1_000;
+  assert.equal(started(), 32);
+  assert.equal(started(), 18);
+  assert.equal(started(), 0);
+  assert.ok(limit.isIdle());
+});
+
+test('a page has filters and subscriptions of its own only, and they end with it', async () => {
+  const calls = [];
+  let next = 0;
+  const client = { request: async ({ method, params }) => (calls.push([method, ...(params ?? [])]), /^eth_(new|subscribe)/.test(method) ? `0x${(next += 1)}` : true) };
+  const page = () => {
+    const posts = [];
+    const session = sessionOf({ postMessage: (message) => posts.push(message), disconnect() {} }, async () => client, { enter: () => true, leave() {} });
+    const ask = async (method, ...params) => {
+      await session.take({ id: posts.length, method, params });
+      return posts.at(-1);
+    };
+    return { session, posts, ask };
+  };
+  const [first, second] = [page(), page()];
+  const { result: id } = await first.ask('eth_subscribe', 'newHeads');
+  const { result: filter } = await first.ask('eth_newBlockFilter');
+  for (const method of ['eth_unsubscribe', 'eth_getFilterChanges', 'eth_uninstallFilter']) {
+    assert.equal((await second.ask(method, id)).error.code, -32000, method);
+  }
+  const event = { type: 'eth_subscription', data: { subscription: id, result: 1 } };
+  for (const { session } of [first, second]) session.emit(event);
+  assert.deepEqual([first.posts.at(-1), second.posts.some((post) => post.event)], [{ event }, false]);
+  for (let more = 0; more < 14; more += 1) assert.ok((await first.ask('eth_newBlockFilter')).result);
+  assert.equal((await first.ask('eth_newBlockFilter')).error.code, -32005);
+  assert.equal((await first.ask('eth_uninstallFilter', filter)).result, true);
+  assert.equal((await first.ask('eth_getLogs', { address: 'x'.repeat(300_000) })).error.code, -32005);
+  calls.length = 0;
+  first.session.end();
+  assert.equal(calls.length, 15);
+  assert.deepEqual(calls[0], ['eth_unsubscribe', id]);
+});
