@@ -19,7 +19,8 @@ const LIES = [
   ['block', undefined, undefined, /No Bitcoin miner committed to this block/],
 ];
 
-const settled = (page) => page.waitForFunction(() => document.querySelector('#answered') && document.querySelector('#liar .side .value'));
+/** The outcome of the last choice is shown. */
+const settled = (page) => page.locator('#outcome:not([aria-busy]) #answered').waitFor();
 
 test('every lie is believed by a wallet, and caught by name by the light client', async (t) => {
   const site = await serveFolder();
@@ -31,20 +32,23 @@ test('every lie is believed by a wallet, and caught by name by the light client'
       await page.locator(`#liar input[value=${name}]`).check();
       await settled(page);
       const honest = await answered();
-      if (truth) assert.equal(honest, `${truth}verified`, name);
+      if (truth) assert.equal(honest, `${truth} verified`, name);
       await page.locator('#lie').check();
-      await page.waitForFunction(() => document.querySelector('#answered')?.textContent.includes('refused'));
+      await settled(page);
+      assert.equal(await answered(), 'refused No answer', name);
       if (lie) assert.equal(await believed(), lie, name);
       assert.match(await page.textContent('#liar .note.bad'), /^Node A was caught\./, name);
       assert.match(await page.textContent('#liar .note.bad'), reason, name);
       await page.locator('#help').check();
-      await page.waitForFunction((text) => document.querySelector('#answered')?.textContent === text, honest);
+      await settled(page);
+      assert.equal(await answered(), honest, `${name}, beside an honest node`);
       if (lie) assert.equal(await believed(), lie, name);
       assert.match(await page.textContent('#liar .note.bad'), /^Node A was caught\./, `${name}, beside an honest node`);
       assert.match(await page.textContent('#liar'), /Node B brought the proof/);
       await page.locator('#help').uncheck();
       await page.locator('#lie').uncheck();
-      await page.waitForFunction((text) => document.querySelector('#answered')?.textContent === text && document.querySelector('#believed')?.parentElement.className === 'side', honest);
+      await settled(page);
+      assert.equal(await answered(), honest, `${name}, honest again`);
     }
   });
 });

@@ -116,9 +116,18 @@ mod tests {
         ] {
             assert_eq!(key_segment(path).unwrap(), key, "{path}");
         }
-        for path in
-            ["//", "//KEY", "/KEY/more", "/KEY//", "/health", "/admin", "/websocket/websocket", "/metrics/"]
-        {
+        for path in [
+            "//",
+            "//KEY",
+            "/KEY/more",
+            "/KEY//",
+            "/health",
+            "/admin",
+            "/assets",
+            "/assets/x-1f.js",
+            "/websocket/websocket",
+            "/metrics/",
+        ] {
             assert!(matches!(key_segment(path), Err(Refusal::NotFound)), "{path}");
         }
     }

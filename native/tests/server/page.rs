@@ -110,6 +110,14 @@ async fn files_are_sent_in_the_coding_that_the_browser_accepts() {
 }
 
 #[tokio::test]
+async fn the_hosted_profile_has_the_page_too() {
+    let mut config = with_page();
+    config.entry.profile = rootlight::rpc::Profile::Hosted;
+    let server = start(config).await;
+    assert_eq!(get(&server, "/").await.bytes().await.unwrap(), INDEX);
+}
+
+#[tokio::test]
 async fn the_page_is_refused_under_a_foreign_host_name() {
     let server = start(with_page()).await;
     let request = client().get(server.url("/")).header(HOST, "evil.example");

@@ -27,7 +27,7 @@ function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
   const fault = faults.at(-1);
   const value = proven === undefined
     ? el('p', { class: 'value', id: 'answered' }, el('span', { class: 'badge bad' }, 'refused'), ' No answer')
-    : el('p', { class: 'value', id: 'answered' }, proven, el('span', { class: 'badge good' }, 'verified'));
+    : el('p', { class: 'value', id: 'answered' }, proven, ' ', el('span', { class: 'badge good' }, 'verified'));
   const why = proven === undefined
     ? 'Better no answer than a false one. Add an honest node, and there is one.'
     : lies && helped ? `${NODES[1]} brought the proof of the true answer. One honest node among any number of liars is enough.` : `Checked in ${grouped(Math.max(1, Math.round(outcome.millis)))} ms, from the first block to the answer.`;
@@ -40,13 +40,14 @@ function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
 export function tamperView(root: HTMLElement, session: Session): void {
   const lie = el('input', { type: 'checkbox', role: 'switch', id: 'lie' });
   const help = el('input', { type: 'checkbox', role: 'switch', id: 'help' });
-  const result = el('div', { 'aria-live': 'polite' });
+  const result = el('div', { 'aria-live': 'polite', id: 'outcome' });
   let about: LieName = 'balance';
   let turn = 0;
 
   const run = async () => {
     turn += 1;
     const mine = turn;
+    result.setAttribute('aria-busy', 'true');
     try {
       const outcome = await experiment(await lab(session.source), about, lie.checked, help.checked);
       if (mine !== turn) return;
@@ -54,6 +55,8 @@ export function tamperView(root: HTMLElement, session: Session): void {
         el('div', { class: 'versus' }, wallet(outcome, lie.checked), client(outcome, lie.checked, help.checked)));
     } catch (error) {
       if (mine === turn) fill(result, el('p', { class: 'note bad' }, reasonOf(error)));
+    } finally {
+      if (mine === turn) result.removeAttribute('aria-busy');
     }
   };
 
