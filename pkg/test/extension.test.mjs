@@ -71,6 +71,11 @@ test('a page finds the provider, gets proven answers and events, and signs with 
 
   await browser.open(`chrome-extension://${idOf(folder)}/options.html`);
   await browser.run(save, served.url);
+  // The form has no field for this: the test need not wait for the usual ten seconds.
+  await browser.run(async () => {
+    const { settings } = await chrome.storage.local.get('settings');
+    await chrome.storage.local.set({ settings: { ...settings, pollSeconds: 0.2 } });
+  });
   await browser.open(`${site.url}/test/page.html`);
   await browser.run(find);
   const [account] = await served.ask('eth_accounts');
