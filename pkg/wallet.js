@@ -89,10 +89,22 @@ const held = (inner) => async (method, params) => {
   if (method === 'eth_requestAccounts') return inner({ method: 'eth_accounts', params: [] });
   if (method === 'personal_sign') return inner({ method: 'eth_sign', params: [params[1], params[0]] });
   if (method.startsWith('wallet_')) return refused(method);
+  if (method === 'eth_sendTransaction') return inner({ method, params: await withGas(inner, params) });
   return inner({ method, params }).catch((error) => {
     throw error.code === NOT_FOUND ? unsupported(method) : error;
   });
 };
+
+/**
+ * The parameters of a transaction with a gas limit. Libraries leave it to wallets; the chain's default suits plain transfers
+ * only. A transaction that would revert is refused with the reason, as wallets do.
+ */
+async function withGas(inner, params) {
+  const [transaction, ...rest] = Array.isArray(params) ? params : [];
+  if (!transaction || typeof transaction !== 'object' || transaction.gas != null || transaction.gasLimit != null) return params;
+  const { result: gas } = await inner({ method: 'eth_estimateGas', params: [transaction] });
+  return [{ ...transaction, gas }, ...rest];
+}
 
 /** The answers of the user's wallet. Its errors are passed on unchanged. */
 const forwarded = (signer, chain) => async (method, params) => {

@@ -134,6 +134,22 @@ test('a development chain signs with its own accounts', async () => {
   chain.close();
 });
 
+test('a transaction without a gas limit gets an estimate from a development chain, and one that would revert is refused', async () => {
+  const chain = await createDevChain();
+  const ask = (method, ...params) => chain.request({ method, params });
+  const [from] = await ask('eth_accounts');
+  // Stores 40 values: more gas than the default limit.
+  const data = `0x${Array.from({ length: 40 }, (_, slot) => `6001${`60${(slot + 1).toString(16).padStart(2, '0')}`}55`).join('')}`;
+  const receipt = await ask('eth_getTransactionReceipt', await ask('eth_sendTransaction', { from, data }));
+  assert.equal(receipt.status, '0x1');
+  assert.ok(Number(receipt.gasUsed) > 800_000);
+  const reverts = { from, data: '0x60006000fd' };
+  assert.equal(await code(ask('eth_sendTransaction', reverts)), 3);
+  const mined = await ask('eth_sendTransaction', { ...reverts, gas: '0x30000' });
+  assert.equal((await ask('eth_getTransactionReceipt', mined)).status, '0x0');
+  chain.close();
+});
+
 test('addresses are accepted with the checksum of EIP-55, with that of EIP-1191, and without one', () =>
   withLight({}, async ({ ask }) => {
     // The same address, as wallets of Ethereum, of Rootstock mainnet and of Rootstock testnet write it.

@@ -75,7 +75,7 @@ impl Built {
 /// Runs the tests of the libraries that are small enough for every run.
 pub(crate) fn test(log: &mut Log) -> Outcome {
     let built = Built::new(log)?;
-    let files = ["ethers", "ethers.keys", "openrpc", "viem", "viem.keys"];
+    let files = ["ethers", "ethers.keys", "openrpc", "provider", "viem", "viem.keys"];
     let files = files.map(|name| format!("tests/clients/{name}.test.mjs"));
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
