@@ -109,6 +109,19 @@ const connected = async () => {
   return ['status', 'balance', 'proof'].map(text);
 };
 
+/** The address of every name of {@link deployRegistry}. */
+const NAMED = `0x${'5a'.repeat(20)}`;
+
+/** Deploys a registry of names that is its own resolver: `resolver(bytes32)` is its address, every other call returns {@link NAMED}. */
+async function deployRegistry(url, from) {
+  const answer = '60005260206000f3';
+  const runtime = `60003560e01c630178b8bf14602c5773${NAMED.slice(2)}${answer}5b30${answer}`;
+  const length = (runtime.length / 2).toString(16);
+  const data = `0x60${length}600c60003960${length}6000f3${runtime}`;
+  const hash = await ask(url, 'eth_sendTransaction', { from, data, gas: '0x30d40' });
+  return (await ask(url, 'eth_getTransactionReceipt', hash)).contractAddress;
+}
+
 /** An empty project of Vite with the lines of the package's README. */
 function fromReadme(tarball, url) {
   const folder = join(WORK, 'vite');
@@ -141,6 +154,9 @@ const inReadme = async (account) => {
   return [globalThis.block, String(await globalThis.client.getBalance({ address: account }))];
 };
 
+/** An amount in RBTC as viem shows it. */
+const shownRbtc = (wei) => `${wei / 10n ** 18n}.${String(wei % 10n ** 18n).padStart(18, '0')}`.replace(/\.?0+$/, '');
+
 rmSync(WORK, { recursive: true, force: true });
 mkdirSync(WORK, { recursive: true });
 const tarball = packed();
@@ -159,13 +175,20 @@ try {
     console.log(`${name}: ${output.trim().split('\n').join('; ')}`);
   }
 
+  const registry = await deployRegistry(chain.url, account);
+  const named = run(join(WORK, 'viem'), process.execPath, 'rns.mjs', 'alice.rsk', chain.url, 'regtest', registry);
+  assert.match(named, new RegExp(`^alice\\.rsk is ${NAMED} in block ${BLOCKS + 1}$`, 'mi'));
+  console.log(`viem: ${named.trim()}`);
+
+  // The deployment may have cost something.
+  const left = BigInt(await ask(chain.url, 'eth_getBalance', account, 'latest'));
   const query = `?node=${encodeURIComponent(chain.url)}&network=regtest`;
   const shown = await inBuild(project('wagmi', tarball), query, connected, account);
-  assert.deepEqual(shown, ['Connected to Rootstock Regtest', `${rbtc} RBTC`, 'verified, 0 blocks on top']);
+  assert.deepEqual(shown, ['Connected to Rootstock Regtest', `${shownRbtc(left)} RBTC`, 'verified, 0 blocks on top']);
   console.log(`wagmi: ${shown.join('; ')}`);
 
   const readme = await inBuild(fromReadme(tarball, chain.url), '', inReadme, account);
-  assert.deepEqual(readme, [String(BLOCKS), String(balance)]);
+  assert.deepEqual(readme, [String(BLOCKS + 1), String(left)]);
   console.log(`the README in a project of Vite: block ${readme[0]}, balance ${readme[1]}`);
 } finally {
   await chain.stop();
