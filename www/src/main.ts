@@ -24,28 +24,37 @@ function changer(source: Source, hasServer: boolean): HTMLElement | undefined {
 
 let server: Promise<Source | undefined> | undefined;
 
+/** How many times a source was chosen: a start that was overtaken by a later one shows nothing. */
+let turn = 0;
+
 async function begin(kind: Kind): Promise<void> {
+  turn += 1;
+  const mine = turn;
   running?.close();
-  running = undefined;
   const root = byId('status');
   fill(root, el('p', { class: 'loading' }, 'Starting the light client…'));
   try {
     server ??= serverSource();
     const given = await server;
     const source = kind === 'server' && given ? given : await tabSource();
+    if (mine !== turn) return source.chain?.close();
     const status = statusView(root, source, changer(source, given !== undefined));
     const session = new Session(source);
     running = session;
-    await session.start((progress) => status.progress(progress)).catch((error) => {
-      status.failed(reasonOf(error));
-      throw error;
-    });
+    await session.start((progress) => status.progress(progress));
+    if (mine !== turn) return;
     status.ready(session);
     sections(session);
     document.documentElement.dataset['ready'] = source.kind;
   } catch (error) {
-    if (!root.querySelector('.note.bad')) fill(root, el('p', { class: 'note bad', role: 'alert' }, `The page cannot start: ${reasonOf(error)}.`));
+    if (mine === turn) failed(root, error);
   }
+}
+
+/** Shows why there is no light client; what the page offers instead stays. */
+function failed(root: HTMLElement, error: unknown): void {
+  root.querySelector('.loading')?.remove();
+  root.append(el('p', { class: 'note bad', role: 'alert' }, `The light client cannot start: ${reasonOf(error)}.`));
 }
 
 function sections(session: Session): void {

@@ -1,7 +1,7 @@
 // The built page in Chromium, under the policy of the program: blocks, explorer, sources.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { openPage, startBrowser } from './lib/browser.mjs';
+import { openPage, ready, startBrowser } from './lib/browser.mjs';
 import { onPage as on, openForm } from './lib/page.mjs';
 import { call, serveFolder, startProgram, startSite } from './lib/site.mjs';
 
@@ -139,11 +139,46 @@ test('a server that makes up blocks gets no answer through, and the page says wh
   });
   t.after(site.stop);
   const { page, complaints, close } = await openPage(browser, `${site.url}/`);
-  await page.waitForSelector('#status .note.bad', { timeout: 20_000 });
+  await page.waitForSelector('#status .note.bad', { timeout: 30_000 });
   assert.match(await page.textContent('#status .note.bad'), /The light client cannot start/);
   assert.equal(await page.locator('.chain .block').count(), 0, 'nothing unproven is shown');
   assert.deepEqual(complaints, []);
   await page.getByRole('button', { name: 'Use a chain in this tab instead' }).click();
   await page.waitForFunction(() => document.documentElement.dataset.ready === 'tab');
   t.after(close);
+});
+
+test('a server that goes away is shown as silent, and what was proven stays', async (t) => {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  await call(program.url, 'hardhat_mine', '0x2');
+  const site = await serveFolder(program.url);
+  t.after(site.stop);
+  const { page, close } = await openPage(browser, `${site.url}/`);
+  t.after(close);
+  await page.waitForSelector('#status[data-node=answers]');
+  await program.stop();
+  await page.waitForSelector('#status[data-node=silent]', { timeout: 40_000 });
+  assert.match(await page.textContent('#status'), /gives nothing new for now/);
+  assert.equal(await page.textContent('#head'), '#2');
+});
+
+test('a main network server without headers is said to prove nothing, and the chain in the tab is one press away', async (t) => {
+  const chain = (text, body) => {
+    const one = ({ id, method }) => ({ jsonrpc: '2.0', id, ...(method === 'eth_chainId' ? { result: '0x1e' } : { error: { code: -32000, message: 'not here' } }) });
+    const asked = JSON.parse(body);
+    return JSON.stringify(Array.isArray(asked) ? asked.map(one) : one(asked));
+  };
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  const site = await serveFolder(program.url, chain);
+  t.after(site.stop);
+  const { page, complaints, close } = await openPage(browser, `${site.url}/`);
+  t.after(close);
+  await page.waitForFunction(() => /proves nothing|cannot start/.test(document.querySelector('#status')?.textContent ?? ''), undefined, { timeout: 30_000 });
+  assert.equal(await page.locator('.chain .block').count(), 0);
+  await page.getByRole('button', { name: 'Use a chain in this tab instead' }).click();
+  await ready(page);
+  assert.equal(await page.getAttribute('html', 'data-ready'), 'tab');
+  assert.deepEqual(complaints, []);
 });

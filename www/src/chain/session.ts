@@ -53,6 +53,7 @@ export class Session {
   readonly cells = new Map<string, Set<string>>();
   private readonly listeners = new Set<(head: number) => void>();
   private provider: Provider | undefined;
+  private readonly ended = new AbortController();
   head = 0;
 
   constructor(source: Source) {
@@ -65,7 +66,7 @@ export class Session {
       this.note(call);
       return reply;
     });
-    this.provider = await this.source.start([toTransport(seen)], { onProgress });
+    this.provider = await this.source.start([toTransport(seen)], { onProgress, signal: this.ended.signal });
     this.provider.on('message', () => void this.look());
     await this.look();
     await this.request('eth_subscribe', 'newHeads');
@@ -115,7 +116,13 @@ export class Session {
     return this.request('rootlight_verification', number) as Promise<Verification | null>;
   }
 
+  /** Whether the page has turned to another source. */
+  get isClosed(): boolean {
+    return this.ended.signal.aborted;
+  }
+
   close(): void {
+    this.ended.abort(new Error('the page uses another source'));
     this.listeners.clear();
     this.provider?.close();
     this.source.chain?.close();

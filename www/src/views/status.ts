@@ -3,12 +3,17 @@ import type { SyncProgress } from '../../../pkg/index.js';
 import type { Session, UpstreamReport } from '../chain/session.ts';
 import { networkName, progressOf, type Source } from '../chain/source.ts';
 import { grouped, quantity } from '../bytes.ts';
-import { el, fill } from '../dom.ts';
+import { el, fill, put } from '../dom.ts';
+
+/** Milliseconds without any progress after which the page says so. */
+const PATIENCE = 12_000;
+
+/** Milliseconds between two looks at the state of the upstream. */
+const LOOK = 5_000;
 
 export interface StatusView {
   progress(progress: SyncProgress): void;
   ready(session: Session): void;
-  failed(reason: string): void;
 }
 
 const stat = (name: string, ...value: (Node | string)[]) => el('div', { class: 'stat' }, el('dt', {}, name), el('dd', {}, ...value));
@@ -43,8 +48,14 @@ export function statusView(root: HTMLElement, source: Source, change: HTMLElemen
   const stats = el('dl', { class: 'stats' });
   const below = el('div');
   fill(root, el('div', { class: 'card' }, stats, bar, note, below));
+  put(below, change);
+  // Silence is shown, too: a node may be down, or send headers that prove nothing.
+  const waiting = setTimeout(() => {
+    note.textContent = `Still no proven header from ${source.name}: it does not answer, or what it sends proves nothing.`;
+  }, PATIENCE);
 
   async function refresh(session: Session): Promise<void> {
+    if (session.isClosed) return;
     const [verification, reports] = await Promise.all([
       session.verification(quantity(session.head)),
       session.request('rootlight_upstreams') as Promise<UpstreamReport[]>,
@@ -55,6 +66,12 @@ export function statusView(root: HTMLElement, source: Source, change: HTMLElemen
       stat('Level', el('span', { class: 'badge good', id: 'level' }, verification?.level ?? 'verified')),
       stat('Asked', source.name));
     bar.value = 1;
+    const silent = reports.find(({ resting }) => resting !== null)?.resting;
+    root.dataset['node'] = silent ? 'silent' : 'answers';
+    if (silent) {
+      note.textContent = `${source.name} gives nothing new for now: ${silent}. What was proven stays proven.`;
+      return;
+    }
     note.textContent = `All ${grouped(session.head)} headers up to the newest are checked. Trusted without proof: ${source.trusts}.`;
     const open = below.querySelector('details[open]') !== null;
     const whole = el('details', { class: 'levels', open }, el('summary', {}, 'The upstream, as the client sees it'), upstreams(reports, source));
@@ -63,16 +80,19 @@ export function statusView(root: HTMLElement, source: Source, change: HTMLElemen
 
   return {
     progress(progress) {
+      clearTimeout(waiting);
       bar.value = progressOf(progress);
       const left = progress.secondsLeft === undefined ? '' : `, about ${grouped(Math.ceil(progress.secondsLeft))} s left`;
       note.textContent = `Block ${grouped(progress.currentBlock)} of ${grouped(progress.highestBlock)} checked${left}.`;
     },
     ready(session) {
       session.onHead(() => void refresh(session).catch(() => {}));
+      clearTimeout(waiting);
       void refresh(session).catch(() => {});
-    },
-    failed(reason) {
-      fill(below, el('p', { class: 'note bad', role: 'alert' }, `The light client cannot start: ${reason}.`), change);
+      const clock = setInterval(() => {
+        if (session.isClosed) clearInterval(clock);
+        else void refresh(session).catch(() => {});
+      }, LOOK);
     },
   };
 }

@@ -56,7 +56,8 @@ export async function serveFolder(upstream, tamper = (text) => text) {
   const server = createServer(async (request, response) => {
     if (request.method === 'POST' && upstream) {
       const body = await new Response(request).text();
-      const answer = await fetch(new URL(request.url, upstream), { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+      const answer = await fetch(new URL(request.url, upstream), { method: 'POST', headers: { 'content-type': 'application/json' }, body }).catch(() => undefined);
+      if (!answer) return response.writeHead(502).end();
       return response.writeHead(answer.status, { 'content-type': 'application/json' }).end(tamper(await answer.text(), body));
     }
     const path = normalize(new URL(request.url, 'http://localhost').pathname);
