@@ -45,6 +45,7 @@ test('a page from the program proves that program’s blocks as they are mined',
   await onPage(site, async (page, { requests }) => {
     assert.equal(await page.getAttribute('html', 'data-ready'), 'server');
     assert.ok(requests.some(({ method }) => method === 'POST'), 'it asks its own server');
+    assert.equal(await page.locator('.fold').count(), 13, 'a chain without mined blocks: the drawing is of the main network');
     await page.getByRole('button', { name: 'Mine a block' }).first().click();
     await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#1');
     await call(site.node, 'evm_mine');

@@ -57,7 +57,9 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   return {
     show(number) {
       chosen = number;
-      void drawOwn();
+      // A new chain has no mined block yet: the first thing to see is a real one.
+      if (number === 0 && turn === 0) drawReal();
+      else void drawOwn();
     },
   };
 }

@@ -72,7 +72,7 @@ export function statusView(root: HTMLElement, source: Source, change: HTMLElemen
       note.textContent = `${source.name} gives nothing new for now: ${silent}. What was proven stays proven.`;
       return;
     }
-    note.textContent = `All ${grouped(session.head)} headers up to the newest are checked. Trusted without proof: ${source.trusts}.`;
+    note.textContent = `Every header from the start up to the newest is checked. Trusted without proof: ${source.trusts}.`;
     const open = below.querySelector('details[open]') !== null;
     const whole = el('details', { class: 'levels', open }, el('summary', {}, 'The upstream, as the client sees it'), upstreams(reports, source));
     fill(below, whole, levels(), change);
