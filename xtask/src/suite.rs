@@ -72,11 +72,12 @@ const LAST: [Part; 3] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 10] = [
+const FULL: [Part; 11] = [
     part("tests: long runs", long_runs),
     part("tests: web3.js and cast", projects::keyed),
     part("tests: hardhat projects", projects::hardhat),
     part("tests: example projects", projects::examples),
+    part("tests: package in Firefox", firefox),
     part("tests: page in the program", page::test_embedded),
     part("documentation: features", features::documentation),
     part("cargo-deny", dependencies::deny),
@@ -299,4 +300,12 @@ fn package(log: &mut Log) -> Outcome {
         cmd = cmd.env("CHROMIUM", browser);
     }
     plain(log, cmd)
+}
+
+/// Tests the package in a page of Firefox, which reports to the test without a driver.
+fn firefox(log: &mut Log) -> Outcome {
+    if crate::shell::find("firefox-esr").is_none() {
+        tools::debian_packages(log, &["firefox-esr"])?;
+    }
+    plain(log, Cmd::new("node --test --test-reporter=tap pkg/test/firefox.full.mjs"))
 }
