@@ -331,7 +331,10 @@ export { createProvider as connect };
 /** @deprecated The former name of {@link ProviderOptions}. */
 export type ConnectOptions = ProviderOptions;
 
-/** Loads and compiles the WebAssembly module ahead of time. Each provider has its own instance of it. */
+/**
+ * Loads and compiles the WebAssembly module ahead of time, for clients on this thread; a worker loads its own. Each client has
+ * its own instance of it.
+ */
 export function load(module?: ProviderOptions['module']): Promise<WebAssembly.Module>;
 
 export interface HttpOptions {

@@ -6,7 +6,8 @@ const hexadecimal = (number) => `0x${number.toString(16)}`;
 export async function follow({ createProvider, load }, options, numbers) {
   await load();
   const began = performance.now();
-  const provider = await createProvider({ ...options, store: null });
+  // On this thread, where the module is loaded already.
+  const provider = await createProvider({ ...options, storage: null, worker: false });
   try {
     const head = await provider.request({ method: 'eth_blockNumber', params: [] });
     const milliseconds = performance.now() - began;
