@@ -38,6 +38,12 @@ export function lastIndexOf(whole: Uint8Array, part: Uint8Array): number {
 /** A big-endian number. */
 export const toBig = (bytes: Uint8Array): bigint => (bytes.length === 0 ? 0n : BigInt(toHex(bytes)));
 
+/** A number of at most 256 bits from `0x` hexadecimal; throws for other text. */
+export function word256(text: string): bigint {
+  if (!/^0x[0-9a-f]{1,64}$/i.test(text)) throw new Error('not a number of 256 bits');
+  return BigInt(text);
+}
+
 /** The first and the last bytes of a long hexadecimal text. */
 export const short = (hex: string, front = 6, back = 4): string =>
   hex.length <= 2 + 2 * (front + back) ? hex : `${hex.slice(0, 2 + 2 * front)}…${hex.slice(-2 * back)}`;

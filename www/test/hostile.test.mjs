@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
 import { answering } from './lib/contracts.mjs';
 import { onPage, openForm } from './lib/page.mjs';
-import { call, startSite } from './lib/site.mjs';
+import { call, serveFolder, startProgram, startSite } from './lib/site.mjs';
 
 let browser;
 before(async () => {
@@ -72,5 +72,30 @@ test('an error text of a node is shown as text', async (t) => {
     assert.match(await page.textContent('#explorer .note.bad'), /reverted/);
     assert.ok((await page.textContent('#explorer .note.bad')).includes(reason), 'the reason, as text');
     assert.equal(await page.locator('#explorer img').count(), 0);
+  });
+});
+
+test('nonsense of a node does not hide the proven answer', async (t) => {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  const [account] = await call(program.url, 'eth_accounts');
+  const answers = { eth_getBalance: '<b>lots</b>', eth_getTransactionCount: { toString: 1 }, eth_getCode: `0x${'f'.repeat(300_001)}`, eth_getLogs: [null, { data: 7 }] };
+  const one = (call) => ({ jsonrpc: '2.0', id: call.id, result: answers[call.method] });
+  const site = await serveFolder(program.url, (text, body) => {
+    const asked = JSON.parse(body);
+    return !Array.isArray(asked) && asked.method in answers ? JSON.stringify(one(asked)) : text;
+  });
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    await page.waitForSelector('#explorer .side.good');
+    const values = (side) => page.locator(`#explorer .side.${side} .value`).allTextContents();
+    assert.deepEqual(await values('bad'), ['nothing that makes sense', 'nothing that makes sense', 'nothing that makes sense']);
+    const [balance, nonce, kind] = await values('good');
+    assert.equal(BigInt(balance.replaceAll(/,| RBTC/g, '')) * 10n ** 18n, BigInt(await call(program.url, 'eth_getBalance', account, 'latest')));
+    assert.deepEqual([nonce, kind], ['0', 'an ordinary account']);
+    await openForm(page, 'Logs');
+    await page.getByRole('button', { name: 'Prove the logs' }).click();
+    await page.waitForFunction(() => document.querySelector('#explorer')?.textContent.includes('There are no logs in these blocks'));
+    assert.match(await page.textContent('#explorer'), /The node names 2 more, which do not exist/);
   });
 });

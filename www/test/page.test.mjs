@@ -17,11 +17,15 @@ test('a page without a server proves blocks of a chain in its own tab', async (t
   t.after(site.stop);
   await onPage(site, async (page) => {
     assert.equal(await page.textContent('#level'), 'verified');
+    await page.getByText('What do the labels mean?').click();
     assert.equal(await page.locator('.chain .block').count(), 6);
     await page.waitForSelector('.drawing .verdict');
     assert.equal(await page.locator('.drawing .verdict.good').count(), 4, 'every step holds');
     assert.equal(await page.locator('.drawing .verdict.bad').count(), 0);
     for (const id of ['chain', 'proof', 'explorer', 'liar', 'playground']) assert.ok((await page.textContent(`#${id}`)).length > 100, id);
+    await page.getByRole('button', { name: 'Mine a block' }).first().click();
+    await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#6');
+    assert.equal(await page.locator('#status details[open]').count(), 1, 'what a visitor opened stays open as blocks arrive');
   });
 });
 

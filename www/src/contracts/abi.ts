@@ -44,7 +44,7 @@ export function text(answer: string): string | undefined {
 }
 
 /** The number that a contract answers; `undefined` if it is none. */
-export const number = (answer: string): bigint | undefined => (answer.length === 2 + 2 * WORD ? BigInt(answer) : undefined);
+export const number = (answer: string): bigint | undefined => (/^0x[0-9a-f]{64}$/i.test(answer) ? BigInt(answer) : undefined);
 
 /** The address in a word, as in topics of logs. */
 export const addressOf = (topic: string): string => `0x${topic.slice(-40)}`;

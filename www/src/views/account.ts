@@ -1,10 +1,10 @@
 // The explorer's accounts.
 import type { Block, Session } from '../chain/session.ts';
-import { digits, fromHex, grouped, quantity, rbtc, toAddress, toBig } from '../bytes.ts';
+import { fromHex, grouped, quantity, rbtc, toAddress, toBig, word256 } from '../bytes.ts';
 import { el, field, form } from '../dom.ts';
 import { decodeList } from '../proof/rlp.ts';
 import { accountKey, follow, slotKey, type TriePath, unwrapped } from '../proof/trie.ts';
-import { answerView, said, shower } from './answer.ts';
+import { answerView, heard, said, shower } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 export interface AccountProof {
@@ -57,9 +57,9 @@ export function accountForm(session: Session): HTMLElement {
     const [saidBalance, saidNonce, saidCode] = await Promise.all([
       said(session, 'eth_getBalance', address, at), said(session, 'eth_getTransactionCount', address, at), said(session, 'eth_getCode', address, at),
     ]);
-    const amount = (value: unknown) => (typeof value === 'string' ? rbtc(BigInt(value)) : 'no answer');
-    const count = (value: unknown) => (typeof value === 'string' ? grouped(BigInt(value)) : 'no answer');
-    const kind = (value: unknown) => (typeof value !== 'string' ? 'no answer' : value === '0x' ? 'an ordinary account' : `a contract of ${grouped(digits(fromHex(value)).length / 2)} bytes`);
+    const amount = (value: unknown) => heard(value, (text) => rbtc(word256(text)));
+    const count = (value: unknown) => heard(value, (text) => grouped(word256(text)));
+    const kind = (value: unknown) => heard(value, (text) => (text === '0x' ? 'an ordinary account' : `a contract of ${grouped(fromHex(text).length)} bytes`));
     return answerView({
       lines: [
         { name: 'Balance', claimed: amount(saidBalance), proven: amount(balance.result) },

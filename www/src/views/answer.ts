@@ -72,6 +72,26 @@ export function shower(root: HTMLElement): (work: () => Promise<HTMLElement>) =>
   };
 }
 
+/** Characters of an answer that are shown: nobody reads more, and a node may send megabytes. */
+const SHOWN = 2_000;
+
+/** Bytes as they are, or their beginning. */
+export const clipped = (bytes: string): string => (bytes.length <= SHOWN ? bytes : `${bytes.slice(0, SHOWN)}… (${grouped((bytes.length - 2) / 2)} bytes)`);
+
+/** Longest answer of a node that is read at all. */
+const READABLE = 200_000;
+
+/** What a node says, in words. It may say anything, which must not hide the proven answer. */
+export function heard(claim: unknown, read: (answer: string) => string): string {
+  if (claim === undefined || claim === null) return 'no answer';
+  try {
+    if (typeof claim === 'string' && claim.length <= READABLE) return read(claim);
+  } catch {
+    // It is no answer to this question.
+  }
+  return 'nothing that makes sense';
+}
+
 /** What the upstream says, or that it says nothing. */
 export const said = (session: Session, method: string, ...params: readonly unknown[]): Promise<unknown> =>
   session.claim(method, ...params).catch(() => undefined);

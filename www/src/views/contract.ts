@@ -4,7 +4,7 @@ import { grouped, rbtc, toAddress, units } from '../bytes.ts';
 import { addressOf, callData, number, text, words } from '../contracts/abi.ts';
 import { el, field, form } from '../dom.ts';
 import { type AccountProof, accountTrail, cellTrail, pinned } from './account.ts';
-import { answerView, said, shower } from './answer.ts';
+import { answerView, clipped, heard, said, shower } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 /** Most storage cells whose paths are drawn. */
@@ -41,15 +41,15 @@ export function tokenForm(session: Session): HTMLElement {
     const at = block.number;
     const data = { name: callData('name()', []), symbol: callData('symbol()', []), decimals: callData('decimals()', []), balance: callData('balanceOf(address)', [who]) };
     const proven = (input: string) => session.answer('eth_call', { to, data: input }, at);
-    const claimed = async (input: string) => (await said(session, 'eth_call', { to, data: input }, at)) as string | undefined;
+    const claimed = (input: string) => said(session, 'eth_call', { to, data: input }, at);
     const [answers, cells] = await withCells(session, to, `${to}${who}`, () => Promise.all([proven(data.name), proven(data.symbol), proven(data.decimals), proven(data.balance)]));
     const says = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
     const [name, symbol, decimals, balance] = answers.map(({ result: value }) => String(value));
-    const read = (value: string | undefined) => (value === undefined ? 'no answer' : text(value) ?? 'no text');
-    const amount = (value: string | undefined, scale: string | undefined) => {
-      const [count, places] = [number(value ?? ''), number(scale ?? '') ?? 0n];
+    const read = (value: unknown) => heard(value, (answer) => text(answer) ?? 'no text');
+    const amount = (value: unknown, scale: unknown) => heard(value, (answer) => {
+      const [count, places] = [number(answer), number(String(scale)) ?? 0n];
       return count === undefined ? 'no number' : places > 77n ? grouped(count) : units(count, Number(places));
-    };
+    });
     return answerView({
       lines: [
         { name: 'Balance', claimed: amount(says[3], says[2]), proven: amount(balance, decimals) },
@@ -86,12 +86,12 @@ export function callForm(session: Session): HTMLElement {
     const block = await pinned(session);
     const at = block.number;
     const [answer, cells] = await withCells(session, to, `${to}${data}`, () => session.answer('eth_call', { to, data }, at));
-    const claimed = (await said(session, 'eth_call', { to, data }, at)) as string | undefined;
+    const claimed = await said(session, 'eth_call', { to, data }, at);
     const proven = String(answer.result);
     return answerView({
       lines: [
-        { name: 'In words', claimed: claimed === undefined ? 'no answer' : readings(claimed), proven: readings(proven) },
-        { name: 'Bytes', claimed: claimed ?? 'no answer', proven, mono: true },
+        { name: 'In words', claimed: heard(claimed, readings), proven: readings(proven) },
+        { name: 'Bytes', claimed: heard(claimed, clipped), proven: clipped(proven), mono: true },
       ],
       level: answer.level, verification: await session.verification(at), trails: await trails(session, block, to, cells),
     });

@@ -6,7 +6,7 @@ import { action, el, field, fill, form } from '../dom.ts';
 import { keccak } from '../proof/hash.ts';
 import { follow, receiptKey } from '../proof/trie.ts';
 import { valueOf } from './account.ts';
-import { refusalView, said, shower, standing } from './answer.ts';
+import { heard, refusalView, said, shower, standing } from './answer.ts';
 import { trailView } from './trail.ts';
 
 interface Log {
@@ -77,12 +77,13 @@ export function logsForm(session: Session): HTMLElement {
     const [{ result: found, level }, claim, verification] = await Promise.all([
       session.answer('eth_getLogs', filter), said(session, 'eth_getLogs', filter), session.verification(quantity(session.head)),
     ]);
-    const [logs, claims] = [found as Log[], (claim ?? []) as Log[]];
-    const same = (log: Log) => claims.find((other) => other.transactionHash === log.transactionHash && other.logIndex === log.logIndex);
+    const logs = found as Log[];
+    const claims = (Array.isArray(claim) ? claim : []) as Partial<Log>[];
+    const same = (log: Log) => claims.find((other) => other?.transactionHash === log.transactionHash && other.logIndex === log.logIndex);
     const newest = logs.slice(-SHOWN).reverse();
     const rows = newest.map((log) => {
       const other = same(log);
-      return row(session, log, other && meaning(other));
+      return row(session, log, other && heard(other.data, () => meaning(other as Log)));
     });
     const made = claims.length - logs.length;
     return el('div', {}, standing(level, verification),

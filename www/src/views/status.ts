@@ -54,28 +54,31 @@ export function statusView(root: HTMLElement, source: Source, change: HTMLElemen
     note.textContent = `Still no proven header from ${source.name}: it does not answer, or what it sends proves nothing.`;
   }, PATIENCE);
 
+  const table = el('div');
+  /** What is shown now: the same again would close nothing and change nothing, but screen readers would read it again. */
+  let shown = '';
+
   async function refresh(session: Session): Promise<void> {
     if (session.isClosed) return;
     const [verification, reports] = await Promise.all([
       session.verification(quantity(session.head)),
       session.request('rootlight_upstreams') as Promise<UpstreamReport[]>,
     ]);
+    const silent = reports.find(({ resting }) => resting !== null)?.resting ?? null;
+    const now = JSON.stringify([session.head, verification?.level, reports.map(({ announced, stateProofs, lies }) => [announced, stateProofs, lies]), silent]);
+    if (now === shown || session.isClosed) return;
+    shown = now;
     fill(stats,
       stat('Network', networkName(source.chainId)),
       stat('Newest block proven here', el('span', { id: 'head' }, `#${grouped(session.head)}`)),
       stat('Level', el('span', { class: 'badge good', id: 'level' }, verification?.level ?? 'verified')),
       stat('Asked', source.name));
     bar.value = 1;
-    const silent = reports.find(({ resting }) => resting !== null)?.resting;
-    root.dataset['node'] = silent ? 'silent' : 'answers';
-    if (silent) {
-      note.textContent = `${source.name} gives nothing new for now: ${silent}. What was proven stays proven.`;
-      return;
-    }
-    note.textContent = `Every header from the start up to the newest is checked. Trusted without proof: ${source.trusts}.`;
-    const open = below.querySelector('details[open]') !== null;
-    const whole = el('details', { class: 'levels', open }, el('summary', {}, 'The upstream, as the client sees it'), upstreams(reports, source));
-    fill(below, whole, levels(), change);
+    fill(table, upstreams(reports, source));
+    root.dataset['node'] = silent === null ? 'answers' : 'silent';
+    note.textContent = silent === null
+      ? `Every header from the start up to the newest is checked. Trusted without proof: ${source.trusts}.`
+      : `${source.name} gives nothing new for now: ${silent}. What was proven stays proven.`;
   }
 
   return {
@@ -88,6 +91,7 @@ export function statusView(root: HTMLElement, source: Source, change: HTMLElemen
     ready(session) {
       session.onHead(() => void refresh(session).catch(() => {}));
       clearTimeout(waiting);
+      fill(below, el('details', { class: 'levels' }, el('summary', {}, 'The upstream, as the client sees it'), table), levels(), change);
       void refresh(session).catch(() => {});
       const clock = setInterval(() => {
         if (session.isClosed) clearInterval(clock);
