@@ -5,6 +5,16 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{1
 /** A reversed domain name, as in `org.example.wallet`. */
 const RDNS = /^[a-z0-9-]+(\.[a-z0-9-]+)+$/i;
 
+/** A random UUID of version 4. Browsers have a function for it in secure contexts only. */
+function randomUuid() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
 const isText = (value) => typeof value === 'string' && value.length > 0;
 
 /** What is wrong with the description; undefined if nothing is. */
@@ -22,7 +32,7 @@ function wrong({ uuid, name, icon, rdns }) {
  * @returns {() => void}
  */
 export function announce(provider, info) {
-  const { uuid = globalThis.crypto.randomUUID(), name, icon, rdns } = info;
+  const { uuid = randomUuid(), name, icon, rdns } = info;
   const described = Object.freeze({ uuid, name, icon, rdns });
   const reason = wrong(described);
   if (reason) throw new TypeError(reason);

@@ -40,6 +40,16 @@ test('an announcement without an id gets a random one', (t) => {
   assert.notEqual(told[0].info.uuid, told[1].info.uuid);
 });
 
+test('the random id is one of version 4 in pages without a function for it too', (t) => {
+  const told = window(t);
+  const own = Object.getOwnPropertyDescriptor(Crypto.prototype, 'randomUUID');
+  Object.defineProperty(Crypto.prototype, 'randomUUID', { ...own, value: undefined });
+  t.after(() => Object.defineProperty(Crypto.prototype, 'randomUUID', own));
+  const { uuid, ...rest } = INFO;
+  announce(provider, rest);
+  assert.match(told[0].info.uuid, /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+});
+
 test('a wrong description is named', (t) => {
   window(t);
   for (const [wrong, named] of [[{ uuid: 'one' }, /^uuid/], [{ name: '' }, /^name/], [{ icon: 'https://site.example/icon' }, /^icon/], [{ rdns: 'example' }, /^rdns/]]) {
