@@ -74,8 +74,7 @@ export function verifications(inner, { ask, emit, listens, holdsKeys }) {
     emit('verification', { method, level: evidence?.level ?? reached, depth, evidence, ...marks, caught: holdsKeys ? [] : await caught() });
   }
 
-  return async (call) => {
-    if (!listens('verification')) return inner(call);
+  async function told(call) {
     try {
       const answer = await inner(call);
       void tell(call, answer).catch(() => {});
@@ -84,5 +83,7 @@ export function verifications(inner, { ask, emit, listens, holdsKeys }) {
       if (error?.code === UNAVAILABLE) void tell(call, {}, error).catch(() => {});
       throw error;
     }
-  };
+  }
+
+  return (call) => (listens('verification') ? told(call) : inner(call));
 }

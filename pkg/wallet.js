@@ -27,8 +27,10 @@ const SIGNING = new Set([
 /** Other methods of wallets without a namespace of their own. */
 const ACCOUNTS = new Set(['eth_accounts', 'eth_requestAccounts', 'eth_decrypt', 'eth_getEncryptionPublicKey']);
 
-const isWallets = (method) =>
-  ACCOUNTS.has(method) || SIGNING.has(method) || (typeof method === 'string' && /^(wallet|personal)_/.test(method));
+function isWallets(call) {
+  const method = call?.method;
+  return typeof method === 'string' && (/^(wallet|personal)_/.test(method) || ACCOUNTS.has(method) || SIGNING.has(method));
+}
 
 /**
  * @param {(call: {method: string, params?: readonly unknown[]}) => Promise<{result: unknown}>} inner answers all other methods
@@ -40,15 +42,13 @@ export function withWallet(inner, { signer, holdsKeys, emit }) {
   const own = holdsKeys ? held(inner) : refused;
   const answer = signer ? forwarded(signer, chain) : own;
   const told = (accounts) => emit('accountsChanged', accounts);
+  async function ofWallet({ method, params = [] }) {
+    if (method === 'wallet_switchEthereumChain' || method === 'wallet_addEthereumChain') await sameChain(params, chain);
+    return answer(method, params);
+  }
   signer?.on?.('accountsChanged', told);
   return {
-    async requestWithLevel(call) {
-      const method = call?.method;
-      if (!isWallets(method)) return inner(call);
-      const { params = [] } = call;
-      if (method === 'wallet_switchEthereumChain' || method === 'wallet_addEthereumChain') await sameChain(params, chain);
-      return answer(method, params);
-    },
+    requestWithLevel: (call) => (isWallets(call) ? ofWallet(call) : inner(call)),
     close: () => signer?.removeListener?.('accountsChanged', told),
   };
 }

@@ -181,6 +181,7 @@ test('invalid calls are refused', async () => {
     }
     const hidden = { get method() { throw new RangeError('mine'); } };
     await assert.rejects(provider.request(hidden), RangeError);
+    await assert.rejects(provider.requestWithLevel(hidden), RangeError);
   }
   light.close();
 });
