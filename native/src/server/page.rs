@@ -1,6 +1,8 @@
 //! The page: files that the program contains, served at GET `/` and below `/assets/`.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::sync::{Mutex, PoisonError};
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -72,7 +74,7 @@ impl PageFile {
             Some(Coding::Brotli) => (Bytes::from_static(self.brotli), Some(Coding::Brotli)),
             Some(Coding::Gzip) => (Bytes::from_static(self.gzip), Some(Coding::Gzip)),
             None => match self.plain() {
-                Some(plain) => (plain.into(), None),
+                Some(plain) => (plain, None),
                 None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             },
         };
@@ -101,10 +103,19 @@ impl PageFile {
         response
     }
 
-    /// The contents, for the few clients that accept neither coding: the largest file takes some ten milliseconds.
-    fn plain(&self) -> Option<Vec<u8>> {
+    /// The contents, for the few clients that accept neither coding. Each file is decompressed once and then kept, so that
+    /// clients that ask again or read slowly take neither time nor memory: all files together have three megabytes.
+    fn plain(&self) -> Option<Bytes> {
+        static KEPT: Mutex<BTreeMap<usize, Bytes>> = Mutex::new(BTreeMap::new());
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = self.gzip.as_ptr().addr();
+        if let Some(plain) = kept.get(&place) {
+            return Some(plain.clone());
+        }
         let mut plain = Vec::new();
         flate2::read::GzDecoder::new(self.gzip).read_to_end(&mut plain).ok()?;
+        let plain = Bytes::from(plain);
+        kept.insert(place, plain.clone());
         Some(plain)
     }
 }
@@ -114,6 +125,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_is_decompressed_once_for_all_clients_without_compression() {
+        use std::io::Write as _;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(&[7; 5000]).unwrap();
+        let gzip = encoder.finish().unwrap().leak();
+        let file = PageFile { path: "/assets/x.js", kind: "text/javascript", brotli: &[], gzip };
+        let (first, second) = (file.plain().unwrap(), file.plain().unwrap());
+        assert_eq!((first.as_ptr(), first.len()), (second.as_ptr(), 5000), "the same bytes, not a copy");
+    }
+
+    #[test]
     fn the_embedded_page_has_an_index_and_hashed_assets_only() {
         let files = Page::embedded().files;
         for file in files.iter().filter(|file| file.path != "/") {
@@ -121,7 +143,12 @@ mod tests {
             assert!(file.plain().is_some(), "{}: gzip", file.path);
             let mut plain = Vec::new();
             brotli::Decompressor::new(file.brotli, 4096).read_to_end(&mut plain).unwrap();
-            assert_eq!(Some(plain), file.plain(), "{}: both forms have the same contents", file.path);
+            assert_eq!(
+                Some(Bytes::from(plain)),
+                file.plain(),
+                "{}: both forms have the same contents",
+                file.path
+            );
         }
         assert!(files.is_empty() || files.iter().any(|file| file.path == "/"), "no index.html");
     }

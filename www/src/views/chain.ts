@@ -10,6 +10,12 @@ const SHOWN = 8;
 /** Milliseconds between two updates of "12 s ago". */
 const CLOCK = 10_000;
 
+/** Depths at which a block has a name of its own: the tags `safe` and `finalized`. */
+const SAFE = 12;
+const FINAL = 120;
+
+const trusted = (depth: number): string => (depth >= FINAL ? ', final' : depth >= SAFE ? ', safe' : `, safe from ${SAFE}`);
+
 export function chainView(root: HTMLElement, session: Session, choose: (number: number) => void): void {
   const list = el('ol', { class: 'chain', 'aria-label': 'Newest blocks, newest first' });
   const about = el('div', { class: 'about' });
@@ -54,7 +60,7 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     const row = (name: string, ...value: (Node | string)[]) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value));
     fill(about, el('dl', { class: 'facts' },
       row('Block', `#${grouped(number)} `, el('span', { class: 'badge good' }, verification.level)),
-      row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top`),
+      row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top${trusted(depth)}`),
       row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop)))),
     el('dl', { class: 'facts wide' },
       row('Hash', el('span', { class: 'mono break' }, block.hash)),
