@@ -1,6 +1,8 @@
 // Exchanges with an upstream for the module: a limited number at a time, with a time limit, and with secrets removed from
 // errors.
 
+import { isBytes } from './message.js';
+
 /**
  * Most exchanges with one upstream in progress for requests of callers. Synchronization has as many of its own, so that it
  * never waits for callers. An exchange counts until the module has taken its response: responses of up to 32 MiB that wait
@@ -52,7 +54,7 @@ export function exchangeOver(transport, life, room = () => undefined) {
       const full = following ? room() : undefined;
       if (full) await life.run(() => full, true);
       bytes = await life.run(() => inTime(() => transport(body)), true);
-      if (!(bytes instanceof Uint8Array)) throw new Error('the transport did not return a Uint8Array');
+      if (!isBytes(bytes)) throw new Error('the transport did not return a Uint8Array');
     } catch (error) {
       leave();
       return reasonOf(error);

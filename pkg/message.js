@@ -42,3 +42,6 @@ export function withOptions(work) {
     throw typeof reason === 'string' ? failure(INVALID_REQUEST, reason) : reason;
   }
 }
+
+/** Whether a value is a Uint8Array, also one of another frame, whose class is another object. */
+export const isBytes = (value) => Object.prototype.toString.call(value) === '[object Uint8Array]';

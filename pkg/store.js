@@ -5,6 +5,7 @@
 // others read, and the next one takes over when the writer is closed.
 import { directory } from './directory.js';
 import { localLocks } from './locks.js';
+import { isBytes } from './message.js';
 
 /** Version of the page format. It is part of the store's name. */
 const VERSION = 1;
@@ -205,7 +206,7 @@ function turnOf(locks, name, onTurn) {
 /** The initial value: no pages were read. */
 const NONE = { first: 0, step: 0, pages: [] };
 
-const isPage = (page) => page instanceof Uint8Array && page.length > 0;
+const isPage = (page) => isBytes(page) && page.length > 0;
 
 /** Most pages that are searched for: 67 million headers. */
 const MOST = 2 ** 20;

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
+import { runInNewContext } from 'node:vm';
 import { exchangeOver, withoutSecrets } from '../exchange.js';
 import { createProvider } from '../index.js';
 import { newLife } from '../life.js';
@@ -59,6 +60,13 @@ test('a failed exchange makes room at once and gives the reason', async () => {
     const exchange = exchangeOver(transport, newLife());
     for (let count = 0; count < 6; count += 1) assert.deepEqual(await exchange('', false), reason);
   }
+});
+
+test('bytes of another frame are bytes', async () => {
+  const bytes = runInNewContext('new Uint8Array([1, 2])');
+  assert.ok(!(bytes instanceof Uint8Array));
+  const take = await exchangeOver(async () => bytes, newLife())('', false);
+  assert.equal(take(), bytes);
 });
 
 test('an exchange ends after a minute, or with its client', async (t) => {

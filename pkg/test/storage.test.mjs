@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
+import { chromiumOnly } from './lib/browser.mjs';
 import { openPage } from './lib/in-page.mjs';
 import { pause } from './lib/wait.mjs';
 
@@ -37,7 +38,7 @@ async function asked(work) {
   return served.asked.count - before;
 }
 
-test('a client whose storage is full says so once, and works', LIMIT, async () => {
+test('a client whose storage is full says so once, and works', { ...LIMIT, ...chromiumOnly }, async () => {
   await page.limitStorage(40_000);
   for (const worker of ['shared', false]) {
     const { head, told } = await page.run(visit, { ...served.options, upstream: `${served.url}/full-${worker}`, worker });
@@ -48,7 +49,7 @@ test('a client whose storage is full says so once, and works', LIMIT, async () =
 });
 
 test('a tab that goes away while it writes leaves pages that the next start uses', LIMIT, async () => {
-  await page.limitStorage(100_000_000);
+  await page.limitStorage?.(100_000_000);
   for (const worker of ['shared', false]) {
     const options = { ...served.options, upstream: `${served.url}/torn-${worker}`, worker };
     const tab = await page.tab();
@@ -79,7 +80,8 @@ test('a tab that goes away while it writes leaves pages that the next start uses
     const last = await asked(async () => assert.equal((await page.run(visit, options)).head, BLOCKS));
     assert.ok(last < 60, `${last} requests after a whole visit (${worker})`);
     await page.run(async () => {
-      for (const { name } of await indexedDB.databases()) indexedDB.deleteDatabase(name);
+      const deleted = ({ name }) => new Promise((resolve) => (indexedDB.deleteDatabase(name).onsuccess = resolve));
+      await Promise.all((await indexedDB.databases()).map(deleted));
     });
   }
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
+import { chromiumOnly } from './lib/browser.mjs';
 import { openPage } from './lib/in-page.mjs';
 import { lying } from './lib/lying.mjs';
 import { pause, until } from './lib/wait.mjs';
@@ -207,7 +208,8 @@ test('without shared workers a client runs in a worker of its own, and without w
     assert.deepEqual((await run(noticed, options('/'), [])).told, []);
   }));
 
-test('a policy that forbids workers keeps the client on the page\'s thread, which is said', LIMIT, () =>
+// Firefox's workers start under this policy.
+test('a policy that forbids workers keeps the client on the page\'s thread, which is said', { ...LIMIT, ...chromiumOnly }, () =>
   inPage(async (run, reload) => {
     await reload('?no-workers');
     const { head, told } = await run(noticed, options('/policy'), []);
@@ -277,7 +279,7 @@ test('a client goes on after its node was down', LIMIT, () =>
     await run(close);
   }));
 
-test('a client goes on at once when the browser is online again', LIMIT, () =>
+test('a client goes on at once when the browser is online again', { ...LIMIT, ...chromiumOnly }, () =>
   inPage(async (run) => {
     // The browser takes the network away from pages, not from workers.
     await run(open, options('/offline', { worker: false }));

@@ -11,6 +11,7 @@ mod checkpoint;
 mod clients;
 mod cold;
 mod dependencies;
+mod engines;
 mod features;
 mod fuzz;
 mod links;

@@ -6,7 +6,8 @@ use crate::cargo::host_crates;
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{
-    api, clients, dependencies, features, links, packages, page, projects, release, spec, tools, wasm,
+    api, clients, dependencies, engines, features, links, packages, page, projects, release, spec, tools,
+    wasm,
 };
 
 /// One installation step or check.
@@ -66,18 +67,19 @@ const BROWSER: [Part; 4] = [
 /// Checks that need the results of [`HOST`] and [`BROWSER`].
 const LAST: [Part; 3] = [
     part("tests: client libraries", clients::test),
-    part("tests: built package", package),
+    part("tests: built package", engines::package),
     part("tests: page", page::test),
 ];
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 11] = [
+const FULL: [Part; 12] = [
     part("tests: long runs", long_runs),
+    part("tests: core in WebAssembly", engines::core),
+    part("tests: package in Firefox", engines::package_in_firefox),
     part("tests: web3.js and cast", projects::keyed),
     part("tests: hardhat projects", projects::hardhat),
     part("tests: example projects", projects::examples),
-    part("tests: package in Firefox", firefox),
     part("tests: page in the program", page::test_embedded),
     part("documentation: features", features::documentation),
     part("cargo-deny", dependencies::deny),
@@ -282,30 +284,4 @@ fn long_runs(log: &mut Log) -> Outcome {
         ["random_scenarios", "mixtures_of_upstreams", "statements_of_miners_add_no_work", "a_killed_process"];
     let cmd = host_crates("test").args(&["--no-fail-fast", "--"]).args(&tests);
     plain(log, cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200"))
-}
-
-/// Tests the package as it is published, in Node.js and in a web page.
-fn package(log: &mut Log) -> Outcome {
-    let folder = crate::shell::root().join("pkg/test");
-    let entries = std::fs::read_dir(&folder).map_err(|e| format!("pkg/test: {e}"))?;
-    let names = entries.flatten().map(|e| e.path().display().to_string());
-    let mut files: Vec<String> = names.filter(|n| n.ends_with(".test.mjs")).collect();
-    files.sort();
-    let token = clients::compile(log)?;
-    let mut cmd = Cmd::new("node --test --test-reporter=tap").env("ROOTLIGHT_TOKEN", token).limit(15 * 60);
-    for file in files {
-        cmd = cmd.arg(file);
-    }
-    if let Some(browser) = tools::browser() {
-        cmd = cmd.env("CHROMIUM", browser);
-    }
-    plain(log, cmd)
-}
-
-/// Tests the package in a page of Firefox, which reports to the test without a driver.
-fn firefox(log: &mut Log) -> Outcome {
-    if crate::shell::find("firefox-esr").is_none() {
-        tools::debian_packages(log, &["firefox-esr"])?;
-    }
-    plain(log, Cmd::new("node --test --test-reporter=tap pkg/test/firefox.full.mjs"))
 }

@@ -14,6 +14,8 @@ pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-n
 const WASM_BINDGEN: &str = "0.2.130";
 const CARGO_FUZZ: &str = "0.13.2";
 const CARGO_DENY: &str = "0.20.2";
+const WASM_PACK: &str = "0.15.1";
+const GECKODRIVER: &str = "0.37.1";
 
 /// Names under which Chromium is found on PATH.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -102,6 +104,22 @@ pub(crate) fn bindgen_program() -> PathBuf {
 /// Installs wasm-bindgen's test runner, for `cargo xtask bench`.
 pub(crate) fn wasm_test_runner(log: &mut Log) -> Outcome {
     install(log, "wasm-bindgen-test-runner", "wasm-bindgen-cli", WASM_BINDGEN)
+}
+
+/// Installs wasm-pack, for `cargo xtask test --full`.
+pub(crate) fn wasm_pack(log: &mut Log) -> Outcome {
+    install(log, "wasm-pack", "wasm-pack", WASM_PACK)
+}
+
+/// Installs Firefox's driver, for `cargo xtask test --full`.
+pub(crate) fn geckodriver(log: &mut Log) -> Outcome {
+    install(log, "geckodriver", "geckodriver", GECKODRIVER)
+}
+
+/// Installs Firefox, for `cargo xtask test --full`.
+pub(crate) fn firefox(log: &mut Log) -> Outcome {
+    let missing: &[&str] = if find("firefox-esr").is_none() { &["firefox-esr"] } else { &[] };
+    debian_packages(log, missing)
 }
 
 /// Installs cargo-fuzz, for `cargo xtask fuzz`.

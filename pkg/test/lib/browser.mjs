@@ -1,10 +1,11 @@
-// Headless Chromium, controlled through its driver by the WebDriver protocol only.
+// A headless browser, controlled through its driver by the WebDriver protocol only: Chromium, or Firefox with BROWSER=firefox.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { readFileSync } from 'node:fs';
+import { connectBidi } from './bidi.mjs';
 
 /** The same browser arguments as for the measurements in `bench`. */
 const OPTIONS = JSON.parse(readFileSync(new URL('../../../bench/webdriver.json', import.meta.url), 'utf8'));
@@ -13,7 +14,8 @@ const OPTIONS = JSON.parse(readFileSync(new URL('../../../bench/webdriver.json',
 const PATIENCE = 120_000;
 
 async function ask(url, method, body) {
-  const response = await fetch(url, { method, body: body && JSON.stringify(body) });
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
   const { value } = await response.json();
   if (!response.ok) throw new Error(`${value.error}: ${value.message}`);
   return value;
@@ -29,26 +31,50 @@ async function startDriver(attempts = 5) {
   }
 }
 
+/** What differs between the browsers: the driver, the line in which it names its port, and what a session asks for. */
+const CHROMIUM = {
+  driver: [process.env.CHROMEDRIVER ?? 'chromedriver', ['--port=0']],
+  ready: /started successfully on port (\d+)/,
+  capabilities(flags, profile) {
+    const { args, ...chrome } = OPTIONS['goog:chromeOptions'];
+    const options = { ...chrome, args: [...args, ...flags, `--user-data-dir=${profile}`] };
+    if (process.env.CHROMIUM) options.binary = process.env.CHROMIUM;
+    return { 'goog:chromeOptions': options };
+  },
+};
+const FIREFOX = {
+  driver: [process.env.GECKODRIVER ?? 'geckodriver', ['--port=0', '--websocket-port=0', '--log=info']],
+  ready: /Listening on 127\.0\.0\.1:(\d+)/,
+  // geckodriver makes a profile of its own for each session.
+  capabilities: () => ({ webSocketUrl: true, 'moz:firefoxOptions': { binary: process.env.FIREFOX ?? 'firefox-esr', args: ['-headless'] } }),
+};
+
+const firefox = process.env.BROWSER === 'firefox';
+const kind = firefox ? FIREFOX : CHROMIUM;
+
+/** The option of tests that need the DevTools protocol of Chromium, or something that Firefox does otherwise. */
+export const chromiumOnly = { skip: firefox && 'needs Chromium' };
+
 async function tryDriver() {
-  const driver = spawn(process.env.CHROMEDRIVER ?? 'chromedriver', ['--port=0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const driver = spawn(...kind.driver, { stdio: ['ignore', 'pipe', 'inherit'] });
   const failed = new Promise((_, reject) => driver.once('error', reject));
   const ready = (async () => {
     for await (const line of createInterface({ input: driver.stdout })) {
-      const port = /started successfully on port (\d+)/.exec(line)?.[1];
+      const port = kind.ready.exec(line)?.[1];
       if (port) return `http://127.0.0.1:${port}`;
     }
-    throw new Error('chromedriver ended before it was ready');
+    throw new Error(`${kind.driver[0]} ended before it was ready`);
   })();
-  return { driver, url: await Promise.race([ready, failed]) };
+  const url = await Promise.race([ready, failed]);
+  // The driver must be able to go on writing.
+  driver.stdout.resume();
+  return { driver, url };
 }
 
 /** Starts a browser with more `flags`: {open(url), run(asyncFunction, ...args), tab(), command(name, params), close()}. */
 export async function startBrowser({ flags = [] } = {}) {
   const { driver, url } = await startDriver();
   const profile = mkdtempSync(join(tmpdir(), 'rootlight-page-'));
-  const chrome = OPTIONS['goog:chromeOptions'];
-  const options = { ...chrome, args: [...chrome.args, ...flags, `--user-data-dir=${profile}`] };
-  if (process.env.CHROMIUM) options.binary = process.env.CHROMIUM;
   const end = async () => {
     driver.kill();
     await new Promise((resolve) => (driver.exitCode === null ? driver.once('exit', resolve) : resolve()));
@@ -56,24 +82,29 @@ export async function startBrowser({ flags = [] } = {}) {
   };
   try {
     const created = await ask(`${url}/session`, 'POST', {
-      capabilities: { alwaysMatch: { 'goog:chromeOptions': options, timeouts: { script: PATIENCE } } },
+      capabilities: { alwaysMatch: { ...kind.capabilities(flags, profile), timeouts: { script: PATIENCE } } },
     });
     const session = `${url}/session/${created.sessionId}`;
+    const bidi = firefox && (await connectBidi(created.capabilities.webSocketUrl));
     /** Runs work in one tab; tabs take turns. */
     const inTab = (handle) => {
       const here = () => ask(`${session}/window`, 'POST', { handle });
       return {
         open: (page) => here().then(() => ask(`${session}/url`, 'POST', { url: page })),
-        run: (work, ...args) => here().then(() => runInPage(session, work, args)),
+        run: async (work, ...args) => {
+          await here();
+          return outcome(await (bidi ? bidi.run(handle, work, args) : runInPage(session, work, args)));
+        },
       };
     };
     return {
       ...inTab(await ask(`${session}/window`, 'GET')),
-      /** Sends a command of the browser's DevTools protocol. */
-      command: (cmd, params = {}) => ask(`${session}/goog/cdp/execute`, 'POST', { cmd, params }),
+      /** Sends a command of Chromium's DevTools protocol; undefined in Firefox. */
+      command: firefox ? undefined : (cmd, params = {}) => ask(`${session}/goog/cdp/execute`, 'POST', { cmd, params }),
       /** Another tab: its `open` and `run`. */
       tab: async () => inTab((await ask(`${session}/window/new`, 'POST', { type: 'tab' })).handle),
       close: async () => {
+        if (bidi) bidi.close();
         await ask(session, 'DELETE').catch(() => {});
         await end();
       },
@@ -84,13 +115,18 @@ export async function startBrowser({ flags = [] } = {}) {
   }
 }
 
-/** Runs an async function in the page, and throws its error here. */
-async function runInPage(session, work, args) {
+/** Runs an async function in a page of Chromium: {value} or {error}. */
+const runInPage = (session, work, args) => {
   const script = `const done = arguments[arguments.length - 1];
     (${work})(...[].slice.call(arguments, 0, -1)).then(
       (value) => done({ value }),
       (error) => done({ error: { message: String(error?.message ?? error), code: error?.code, stack: error?.stack } }));`;
-  const { value, error } = await ask(`${session}/execute/async`, 'POST', { script, args });
-  if (error) throw Object.assign(new Error(error.message), error);
+  return ask(`${session}/execute/async`, 'POST', { script, args });
+};
+
+/** What a function in a page returned; throws what it threw. */
+function outcome({ value, error }) {
+  // The stack of an error has no message in Firefox.
+  if (error) throw Object.assign(new Error(error.message), error, { stack: `${error.message}\n${error.stack}` });
   return value;
 }

@@ -5,7 +5,7 @@ import { servePackage } from './pages.mjs';
 /**
  * Opens a page that can load this package's files: {run, reload, tab, limitStorage, setOffline, close}. `run(asyncFunction, ...args)` runs in the page;
  * `reload(query)` loads it again; `tab()` opens another tab and returns its `run`, with `run.leave()`, which shows an empty page there;
- * `limitStorage(bytes)` limits what the site may store; `setOffline(whether)` takes the page's network away.
+ * `limitStorage(bytes)` limits what the site may store; `setOffline(whether)` takes the page's network away; both are undefined in Firefox.
  */
 export async function openPage() {
   const site = await servePackage();
@@ -29,14 +29,19 @@ export async function openPage() {
       await open(page);
       return Object.assign(run, { leave: () => open('about:blank') });
     },
-    limitStorage: (bytes) => browser.command('Storage.overrideQuotaForOrigin', { origin: site.url, quotaSize: bytes }),
-    async setOffline(offline) {
-      await browser.command('Network.enable');
-      await browser.command('Network.emulateNetworkConditions', { offline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
-    },
+    ...(browser.command && throttled(browser.command, site.url)),
     close,
   };
 }
+
+/** What only Chromium's DevTools protocol can limit. */
+const throttled = (command, origin) => ({
+  limitStorage: (bytes) => command('Storage.overrideQuotaForOrigin', { origin, quotaSize: bytes }),
+  async setOffline(offline) {
+    await command('Network.enable');
+    await command('Network.emulateNetworkConditions', { offline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+  },
+});
 
 /** Calls `work(run, reload, tab)` with the functions of a page of its own: see {@link openPage}. */
 export async function inPage(work) {
