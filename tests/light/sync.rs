@@ -4,7 +4,7 @@ use crate::support;
 
 use rootlight::{
     consensus::{Checkpoint, Network},
-    light::ClientConfig,
+    light::{ClientConfig, Now, SyncStep},
     rpc::Client,
 };
 use serde_json::{Value, json};
@@ -54,6 +54,28 @@ fn a_reorganisation_is_followed_and_the_old_block_stays_known() {
     assert_eq!((&verified["depth"], &verified["workOnTop"]), (&json!("0x0"), &Value::Null));
     let canonical = json!([text(&side, "miner"), { "blockHash": side["hash"], "requireCanonical": true }]);
     assert_eq!(harness.call("eth_getBalance", &canonical).unwrap_err()["code"], -32600);
+}
+
+/// A block may be announced while a response is under way that does not know it yet.
+#[test]
+fn an_announcement_during_an_exchange_is_not_lost() {
+    let (Some(first), Some(second)) = (recording(5), recording(6)) else { return };
+    let mut harness = Harness::new(&first, Network::regtest());
+    harness.sync().unwrap();
+    harness.client.sync_poll();
+    // Its height, then its newest header and the next one.
+    for exchange in 0..2 {
+        let step = harness.client.sync_next(0, Now::default());
+        let SyncStep::Fetch(calls) = step else { panic!("exchange {exchange}: {step:?}") };
+        let answers = harness.ask(&calls);
+        harness.client.sync_hint(0);
+        harness.client.sync_feed(0, answers, Now::default());
+    }
+    let mut harness = Harness { recording: &second, ..harness };
+    harness.sync().unwrap();
+    assert_eq!(harness.call("eth_blockNumber", &json!([])), Ok(json!("0x6")));
+    // The announcement is used up.
+    assert!(matches!(harness.client.sync_next(0, Now::default()), SyncStep::Wait(1..)));
 }
 
 /// A store after a reorganisation: the heaviest branch is restored, with its uncles.

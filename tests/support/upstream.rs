@@ -208,7 +208,8 @@ impl<'a> Harness<'a> {
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }
 
-    fn ask(&mut self, calls: &[UpstreamRequest]) -> Vec<UpstreamResponse> {
+    /// The responses of the recording.
+    pub fn ask(&mut self, calls: &[UpstreamRequest]) -> Vec<UpstreamResponse> {
         calls.iter().map(|call| self.ask_one(call)).collect()
     }
 

@@ -125,10 +125,14 @@ impl HeaderSync {
         }
     }
 
-    /// Makes an upstream due at once if it waits for new blocks, because it reports that there are some.
+    /// Makes an upstream due at once, or after the exchange that is under way, because it reports that there are new
+    /// blocks. One that is left alone after a fault stays so.
     pub fn hint(&mut self, upstream: usize) {
-        if let Some(Peer { phase: Phase::Idle(due), .. }) = self.peers.get_mut(upstream) {
-            *due = 0;
+        let Some(peer) = self.peers.get_mut(upstream) else { return };
+        match &mut peer.phase {
+            Phase::Idle(due) => *due = 0,
+            Phase::Resting(..) => {}
+            Phase::Height | Phase::Propose | Phase::Work(_) => peer.hinted = true,
         }
     }
 
@@ -161,6 +165,11 @@ impl HeaderSync {
         match next {
             Ok(phase) => self.set_phase(upstream, phase),
             Err(fault) => self.rest(upstream, fault),
+        }
+        if let Some(Peer { phase: Phase::Idle(due), hinted, .. }) = self.peers.get_mut(upstream)
+            && core::mem::take(hinted)
+        {
+            *due = 0;
         }
         self.settle();
     }

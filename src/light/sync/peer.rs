@@ -61,6 +61,8 @@ pub(super) struct Peer<C> {
     pub(super) apart: bool,
     /// When its requests were handed out, on the monotonic clock.
     pub(super) asked: u64,
+    /// Whether it announced something new while a response was under way, which may not know it yet.
+    pub(super) hinted: bool,
 }
 
 /// The phase of an upstream's machine. Times are on the monotonic clock, in milliseconds.
@@ -100,6 +102,7 @@ impl<C: Default> Peer<C> {
     pub(super) fn new() -> Self {
         Self {
             phase: Phase::Idle(0),
+            hinted: false,
             record: Record::default(),
             can: Capabilities::default(),
             no_uncles: false,
