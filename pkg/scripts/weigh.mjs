@@ -1,4 +1,5 @@
-// Prints a module's size and its brotli-compressed size in bytes, after checking that the engine accepts it.
+// Prints a module's size, its brotli-compressed size in bytes, and its SHA-256, after checking that the engine accepts it.
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { brotliCompressSync, constants } from 'node:zlib';
 
@@ -10,4 +11,4 @@ if (!WebAssembly.validate(bytes)) {
 const brotli = brotliCompressSync(bytes, {
   params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
 });
-console.log(`${bytes.length} ${brotli.length}`);
+console.log(`${bytes.length} ${brotli.length} ${createHash('sha256').update(bytes).digest('hex')}`);

@@ -32,7 +32,7 @@ function named(name) {
 }
 
 test('the size of a module is printed if the engine accepts it', () => {
-  assert.match(run('weigh.mjs', EMPTY).stdout, /^8 \d+\n$/);
+  assert.match(run('weigh.mjs', EMPTY).stdout, /^8 \d+ 93a44bbb96c751218e4c00d479e4c14358122a389acca16205b1e4d0dc5f9476\n$/);
   const { status, stderr, stdout } = run('weigh.mjs', EMPTY.slice(1));
   assert.deepEqual([status, stdout], [1, '']);
   assert.match(stderr, /the engine rejects this module/);

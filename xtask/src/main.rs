@@ -62,6 +62,9 @@ cargo xtask <task>
 ";
 
 fn main() -> ExitCode {
+    if std::env::var_os(wasm::STANDS_IN).is_some() {
+        return wasm::rustc(std::env::args_os().skip(1));
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     if args.iter().take_while(|arg| **arg != "--").any(|arg| matches!(*arg, "--help" | "-h")) {

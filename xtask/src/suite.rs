@@ -73,8 +73,9 @@ const LAST: [Part; 3] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 12] = [
+const FULL: [Part; 13] = [
     part("tests: long runs", long_runs),
+    part("wasm: reproducible", wasm::reproducible),
     part("tests: core in WebAssembly", engines::core),
     part("tests: package in Firefox", engines::package_in_firefox),
     part("tests: web3.js and cast", projects::keyed),

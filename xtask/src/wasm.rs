@@ -1,7 +1,9 @@
 //! Builds the browser package: compiles, binds, optimises, validates and measures each module.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::Outcome;
@@ -76,20 +78,67 @@ pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
     fs::create_dir_all(&dist).map_err(|e| format!("pkg/dist: {e}"))?;
     let build = Cmd::new("cargo build --locked --package rootlight-wasm --lib --no-default-features")
         .args(&["--profile", PROFILE, "--target", WASM, "--features", artefact.features])
-        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags());
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags())
+        .env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().map_err(|e| format!("this program: {e}"))?)
+        .env(STANDS_IN, "1");
     log.run(artefact.settings.iter().fold(build, |cmd, setting| cmd.args(&["--config", setting])))?;
     let built = target_dir().join(WASM).join(PROFILE).join("rootlight_wasm.wasm");
     log.run(Cmd::program(&bindgen_program()).arg(&built).arg(artefact.name).arg(&dist))?;
     log.run(Cmd::new("node pkg/scripts/factory.mjs").arg(dist.join(format!("{}.js", artefact.name))))?;
     let module = dist.join(format!("{}_bg.wasm", artefact.name));
     optimise(log, &module, artefact.published())?;
-    let (raw, brotli) = weigh(log, &module)?;
+    let (raw, brotli, hash) = weigh(log, &module)?;
     let Some(gate) = artefact.gate else { return Ok(format!("{brotli} bytes brotli, {raw} raw")) };
-    let note = format!("{brotli} bytes brotli (gate {gate}), {raw} raw");
+    let note = format!("{brotli} bytes brotli (gate {gate}), {raw} raw, SHA-256 {hash}");
     if brotli > gate {
         return Err(format!("{} is too large: {note}", artefact.name));
     }
     Ok(note)
+}
+
+/// The variable that is set while this program stands in for rustc: see [`rustc`].
+pub(crate) const STANDS_IN: &str = "ROOTLIGHT_XTASK_RUSTC";
+
+/// Runs rustc, the first of these arguments, for a crate of the workspace. cargo derives `-C metadata` of such crates from
+/// their folders, and rustc from it the names of their functions and thereby the order in the module. The name of the
+/// crate takes its place, so that a module does not depend on where it was built.
+pub(crate) fn rustc(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let name = arguments.iter().position(|argument| argument == "--crate-name");
+    let name = name.and_then(|at| arguments.get(at + 1)).cloned();
+    let metadata = arguments.iter_mut().find(|argument| argument.to_string_lossy().starts_with("metadata="));
+    if let (Some(name), Some(metadata)) = (name, metadata) {
+        *metadata = "metadata=".into();
+        metadata.push(name);
+    }
+    let Some((rustc, rest)) = arguments.split_first() else { return ExitCode::from(2) };
+    match std::process::Command::new(rustc).args(rest).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{}: {error}", rustc.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Builds the published modules once more, in another folder, and compares every byte.
+pub(crate) fn reproducible(log: &mut Log) -> Outcome {
+    let copy = target_dir().join("reproduce");
+    let _ = fs::remove_dir_all(&copy);
+    let mut prefix = copy.clone().into_os_string();
+    prefix.push("/");
+    log.run(Cmd::new("git checkout-index --all --prefix").arg(prefix))?;
+    log.run(Cmd::new("cargo xtask wasm").inside(&copy))?;
+    for Artefact { name, .. } in ARTEFACTS.iter().filter(|artefact| artefact.published()) {
+        let file = format!("pkg/dist/{name}_bg.wasm");
+        let read = |folder: &Path| fs::read(folder.join(&file)).map_err(|e| format!("{file}: {e}"));
+        if read(&root())? != read(&copy)? {
+            return Err(format!("{file} depends on the folder in which it is built: see {}", copy.display()));
+        }
+    }
+    fs::remove_dir_all(&copy).map_err(|e| format!("{}: {e}", copy.display()))?;
+    Ok("the same bytes in two folders".into())
 }
 
 /// Flags that make the source paths in panic messages the same on every machine.
@@ -119,12 +168,13 @@ fn optimise(log: &mut Log, module: &Path, published: bool) -> Result<(), String>
     fs::rename(&small, module).map_err(|e| format!("{}: {e}", module.display()))
 }
 
-/// Returns the module's size and its brotli-compressed size. Fails if the engine rejects the module.
-fn weigh(log: &mut Log, module: &Path) -> Result<(u64, u64), String> {
+/// Returns the module's size, its brotli-compressed size and its SHA-256. Fails if the engine rejects the module.
+fn weigh(log: &mut Log, module: &Path) -> Result<(u64, u64, String), String> {
     let output = log.read(Cmd::new("node pkg/scripts/weigh.mjs").arg(module))?;
-    let mut numbers = output.split_whitespace().map(str::parse);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(raw)), Some(Ok(brotli))) => Ok((raw, brotli)),
+    let mut words = output.split_whitespace();
+    let mut number = || words.next()?.parse().ok();
+    match (number(), number(), words.next()) {
+        (Some(raw), Some(brotli), Some(hash)) => Ok((raw, brotli, hash.to_owned())),
         _ => Err(format!("pkg/scripts/weigh.mjs printed '{output}'")),
     }
 }
