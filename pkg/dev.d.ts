@@ -26,7 +26,7 @@ export interface DevChainOptions {
   readonly module?: ProviderOptions['module'];
   /**
    * `'dedicated'` runs the chain in a worker of its own, or in a worker thread of Node.js; a function returns a worker that
-   * runs `rootlight/dev-worker.js`. By default the chain runs on the thread that calls.
+   * runs `rootlight/dev-worker.js`. By default the chain runs on the thread that calls `createDevChain`.
    */
   readonly worker?: 'dedicated' | false | (() => object | Promise<object>);
   /** Makes `createDevChain` reject with the signal's reason. It has no effect once the chain exists. */

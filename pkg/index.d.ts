@@ -295,7 +295,7 @@ export interface ProviderOptions {
    * - `'shared'`: in a SharedWorker. All tabs of a site that create providers with the same options share one client, which
    *   ends when the last of them goes away.
    * - `'dedicated'`: in a worker of its own; in Node.js in a worker thread.
-   * - `false`: on the thread that calls.
+   * - `false`: on the thread that calls `createProvider`.
    * - a function that returns a worker which runs this package's `rootlight/worker.js` (`rootlight/dev-worker.js` for
    *   `rootlight/dev.js`). The provider ends that worker.
    *

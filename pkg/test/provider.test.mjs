@@ -6,20 +6,10 @@ import { createDevChain } from '../dev.js';
 import { createProvider } from '../index.js';
 import { isLocal } from '../verification.js';
 import { transportTo } from './lib/chain-transport.mjs';
-import { lightClient } from './lib/light-client.mjs';
+import { lightClient, withLight } from './lib/light-client.mjs';
 import { lying } from './lib/lying.mjs';
 import { keepRunning } from './lib/running.mjs';
 import { pause, until } from './lib/wait.mjs';
-
-const withLight = (options, work) =>
-  keepRunning(async () => {
-    const setup = await lightClient(options);
-    try {
-      await work(setup);
-    } finally {
-      setup.close();
-    }
-  });
 
 test('connect is emitted with the chain to code that listens after the provider is made', () =>
   withLight({}, async ({ light, chain }) => {

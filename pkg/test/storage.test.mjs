@@ -32,12 +32,6 @@ const visit = async (given) => {
   return { head, told };
 };
 
-async function asked(work) {
-  const before = served.asked.count;
-  await work();
-  return served.asked.count - before;
-}
-
 test('a client whose storage is full says so once, and works', { ...LIMIT, ...chromiumOnly }, async () => {
   await page.limitStorage(40_000);
   for (const worker of ['shared', false]) {
@@ -71,13 +65,13 @@ test('a tab that goes away while it writes leaves pages that the next start uses
     }, options);
     await tab.leave();
     await pause(200);
-    const requests = await asked(async () => {
+    const requests = await served.during(async () => {
       const { head, told } = await page.run(visit, options);
       assert.deepEqual({ head, told }, { head: BLOCKS, told: [] });
     });
     assert.ok(written > 0 && requests < BLOCKS - 64 * written + 60, `${requests} requests after a visit that wrote ${written} pages (${worker})`);
     console.log(`${written} pages of a tab that went away save ${BLOCKS - requests} requests`);
-    const last = await asked(async () => assert.equal((await page.run(visit, options)).head, BLOCKS));
+    const last = await served.during(async () => assert.equal((await page.run(visit, options)).head, BLOCKS));
     assert.ok(last < 60, `${last} requests after a whole visit (${worker})`);
     await page.run(async () => {
       const deleted = ({ name }) => new Promise((resolve) => (indexedDB.deleteDatabase(name).onsuccess = resolve));

@@ -35,13 +35,6 @@ function gate(path) {
   };
 }
 
-/** The number of requests during some work. */
-async function asked(work) {
-  const before = served.asked.count;
-  await work();
-  return served.asked.count - before;
-}
-
 /** Connects in a tab and stays; `globalThis.connecting` settles once the head is reached. */
 const begin = async (options) => {
   const { createProvider } = await import('/index.js');
@@ -99,7 +92,7 @@ test('a slow tab does not truncate the pages of a fast one, and continues writin
     openSlow(22);
     await pause(1_000);
     const visit = async (blocks) => {
-      const count = await asked(async () => {
+      const count = await served.during(async () => {
         await third(begin, options('/third'));
         assert.equal(await third(head, blocks), blocks);
       });
@@ -141,7 +134,7 @@ test('stored pages are used up to a missing one', { timeout: 120_000 }, async ()
   await inPage(async (run, reload) => {
     const visited = async (missing = null) => {
       await reload();
-      return asked(async () => assert.equal(await run(visit, served.options, missing), blocks));
+      return served.during(async () => assert.equal(await run(visit, served.options, missing), blocks));
     };
     const cold = await visited();
     const warm = await visited();
@@ -247,9 +240,9 @@ test('few pages of a caller\'s store are read beyond an invalid one', { timeout:
     },
     put: store.put,
   };
-  const cold = await asked(async () => (await createProvider({ ...served.options, store: null })).close());
+  const cold = await served.during(async () => (await createProvider({ ...served.options, store: null })).close());
   const failures = [];
-  const warm = await asked(async () => (await createProvider({ ...served.options, store: endless, onStoreError: (error) => failures.push(error) })).close());
+  const warm = await served.during(async () => (await createProvider({ ...served.options, store: endless, onStoreError: (error) => failures.push(error) })).close());
   // The end is searched in steps that double, and the valid pages in steps that halve.
   assert.ok(read < 80, `${read} pages read`);
   assert.deepEqual(failures, []);

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createDevChain } from '../dev.js';
-import { lightClient } from './lib/light-client.mjs';
-import { keepRunning } from './lib/running.mjs';
+import { withLight } from './lib/light-client.mjs';
 
 const ACCOUNT = `0x${'11'.repeat(20)}`;
 
@@ -26,17 +25,6 @@ function fakeWallet({ chainId = '0x21', fail } = {}) {
   };
   return wallet;
 }
-
-/** Runs work with a light client, and closes it. */
-const withLight = (options, work) =>
-  keepRunning(async () => {
-    const setup = await lightClient(options);
-    try {
-      await work(setup);
-    } finally {
-      setup.close();
-    }
-  });
 
 const code = (promise) => promise.then((value) => assert.fail(`there is an answer: ${JSON.stringify(value)}`), (error) => error.code);
 

@@ -33,13 +33,6 @@ async function inPage(work) {
 /** Options with an address of its own for each test, since clients with the same options are shared. */
 const options = (path, more = {}) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2, storage: null, ...more });
 
-/** The number of requests during some work. */
-async function asked(work) {
-  const before = served.asked.count;
-  await work();
-  return served.asked.count - before;
-}
-
 /** In a page: opens a client that records the new heads. */
 const open = async (given) => {
   const { createProvider } = await import('/index.js');
@@ -63,8 +56,8 @@ test('tabs share one client, which lives until the last of them is closed', LIMI
   inPage(async (first, reload, tab) => {
     const second = await tab();
     const head = Number(await served.ask('eth_blockNumber'));
-    const cold = await asked(async () => assert.equal(await first(open, options('/shared')), head));
-    const beside = await asked(async () => assert.equal(await second(open, options('/shared')), head));
+    const cold = await served.during(async () => assert.equal(await first(open, options('/shared')), head));
+    const beside = await served.during(async () => assert.equal(await second(open, options('/shared')), head));
     assert.ok(cold > BLOCKS && beside < 10, `${cold} requests for the first tab, ${beside} for the second`);
     await follows(second);
     await follows(first);
@@ -73,7 +66,7 @@ test('tabs share one client, which lives until the last of them is closed', LIMI
     await follows(first);
     await first(close);
     await pause(500);
-    assert.equal(await asked(() => pause(1_000)), 0, 'requests after both tabs have left');
+    assert.equal(await served.during(() => pause(1_000)), 0, 'requests after both tabs have left');
   }));
 
 test('a tab that closes its provider does not end that of another tab', LIMIT, () =>
@@ -88,7 +81,7 @@ test('a tab that closes its provider does not end that of another tab', LIMIT, (
 test('clients with different options are not shared', LIMIT, () =>
   inPage(async (run) => {
     await run(open, options('/one'));
-    const other = await asked(() => run(open, options('/one', { minDepth: 1 })));
+    const other = await served.during(() => run(open, options('/one', { minDepth: 1 })));
     assert.ok(other > BLOCKS, `${other} requests`);
   }));
 

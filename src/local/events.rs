@@ -11,8 +11,8 @@ use crate::consensus::VerifiedHeader;
 /// a block of its own. Each takes some 200 bytes besides the block, which the chain has anyway.
 pub const MAX_EVENTS: u64 = 1 << 16;
 
-/// Most bytes of removed blocks in kept events: the chain may have dropped them. A reorganisation of more blocks than
-/// that, some 2,900 empty ones, is a gap for every reader.
+/// Most bytes of removed blocks in kept events, because the chain may not keep these blocks itself. If one reorganisation
+/// removes more, such as 2,900 empty blocks, all filters and subscriptions have missed events.
 const MAX_REMOVED_BYTES: usize = 16 << 20;
 
 /// Estimated memory of a removed block besides its transactions, in bytes: the header with its proof of work, the fixed

@@ -237,12 +237,16 @@ mod tests {
         Exchange::new(&Dispatcher::new(), Arc::default(), message.as_bytes())
     }
 
+    /// A batch of four calls with the ids 1 to 4.
+    fn four_calls() -> Exchange {
+        let calls = [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#));
+        read(&alloc::format!("[{}]", calls.join(",")))
+    }
+
     /// The calls of a batch share one time limit, because nothing else runs on the node meanwhile.
     #[test]
     fn the_calls_of_a_batch_share_one_time_limit() {
-        let calls =
-            [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#)).join(",");
-        let mut exchange = read(&alloc::format!("[{calls}]"));
+        let mut exchange = four_calls();
         let ran = core::cell::Cell::new(0);
         exchange.run_each(&|| ran.get() == 2, |_| {
             ran.set(ran.get() + 1);
@@ -275,9 +279,7 @@ mod tests {
     /// A second run does not repeat what an interrupted attempt has finished.
     #[test]
     fn an_attempt_leaves_the_interrupted_call_and_those_after_it() {
-        let calls =
-            [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#)).join(",");
-        let mut exchange = read(&alloc::format!("[{calls}]"));
+        let mut exchange = four_calls();
         let ran = core::cell::Cell::new(0);
         let count = || {
             ran.set(ran.get() + 1);

@@ -1,5 +1,5 @@
-//! Bitcoin blocks that the reference node accepted as work, in all three forms and with coinbases of many shapes: they
-//! become the headers that it recorded.
+//! Bitcoin blocks that the reference node accepted as work, in all three forms and with coinbases of many shapes. A
+//! header that is sealed with one of them is the header that the node recorded.
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;

@@ -13,12 +13,7 @@ fn folder() -> PathBuf {
 
 /// Installs the JavaScript libraries and the Solidity compiler in tests/clients/package-lock.json.
 pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
-    let lock = folder().join("package-lock.json");
-    if newer(&folder().join("node_modules/.package-lock.json"), &lock) {
-        return Ok("installed already".into());
-    }
-    log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("tests/clients"))?;
-    Ok("installed".into())
+    tools::npm_ci(log, "tests/clients")
 }
 
 /// Installs web3.py in a Python environment under target/.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::cargo::host_crates;
 use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::{Outcome, Run};
-use crate::tools::{self, newer};
+use crate::tools;
 
 /// `cargo xtask page`: builds the page into www/dist, from which the next build of the program takes it.
 pub(crate) fn run() -> ExitCode {
@@ -22,12 +22,7 @@ pub(crate) fn for_program(log: &mut Log) -> Outcome {
 
 /// Installs the packages in www/package-lock.json. The browser is the system's: nothing is downloaded for Playwright.
 pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
-    let lock = root().join("www/package-lock.json");
-    if newer(&root().join("www/node_modules/.package-lock.json"), &lock) {
-        return Ok("installed already".into());
-    }
-    log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("www"))?;
-    Ok("installed".into())
+    tools::npm_ci(log, "www")
 }
 
 /// Checks the types and builds the page from the package's modules.

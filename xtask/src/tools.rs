@@ -167,10 +167,15 @@ pub(crate) fn newer(made: &Path, from: &Path) -> bool {
 
 /// Installs the development dependencies in pkg/package-lock.json. The published package has no dependencies.
 pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
-    let lock = root().join("pkg/package-lock.json");
-    if newer(&root().join("pkg/node_modules/.package-lock.json"), &lock) {
+    npm_ci(log, "pkg")
+}
+
+/// Installs the packages of a folder's package-lock.json, unless that was done since the file changed.
+pub(crate) fn npm_ci(log: &mut Log, folder: &str) -> Outcome {
+    let path = root().join(folder);
+    if newer(&path.join("node_modules/.package-lock.json"), &path.join("package-lock.json")) {
         return Ok("installed already".into());
     }
-    log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("pkg"))?;
+    log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").inside(&path))?;
     Ok("installed".into())
 }

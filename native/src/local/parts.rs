@@ -104,7 +104,7 @@ impl State {
 /// What all messages of a service need.
 pub(super) struct Parts {
     pub(super) writer: Mutex<Writer>,
-    /// The chain as it was after the last change.
+    /// The chain after the last change, for readers.
     pub(super) snapshot: RwLock<Arc<dyn Snapshot>>,
     /// Counts the changes of which subscribers may be notified.
     pub(super) changes: watch::Sender<u64>,
@@ -115,7 +115,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The chain as it was after the last change.
+    /// The chain after the last change.
     pub(super) fn view(&self) -> Arc<dyn Snapshot> {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -141,8 +141,8 @@ impl LocalService {
     }
 
     /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
-    /// look-up, and tries others there for a moment ([`Attempts`]). The rest wait for their turn and run on a thread of
-    /// their own, so that they do not block other connections.
+    /// look-up. Other messages that may be short are tried there for a moment ([`Attempts`]). All others, and those that
+    /// were not finished, wait for their turn and run on a thread of their own, so that they do not block other connections.
     async fn run(
         &self,
         caller: &Caller,

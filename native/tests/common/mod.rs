@@ -10,7 +10,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::engine::DevNode;
 use rootlight::rpc::envelope::write_error;
+use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::server::{Entry, Limits, Operations, Origins, Server, ServerConfig};
 use rootlight_native::service::{Caller, HeldAnswer, Service};
 use tokio::sync::oneshot;
@@ -108,6 +111,14 @@ pub fn config() -> ServerConfig {
         entry: Entry::default(),
         operations: Operations::default(),
     }
+}
+
+/// A development chain in memory with the default accounts.
+pub fn dev_chain(mining: Mining, options: LocalOptions) -> Arc<LocalService> {
+    let entropy = Entropy::from_system().unwrap();
+    let chain = DevConfig { mining, ..DevConfig::new(&DevAccounts::default()) };
+    let node = DevNode::new(chain, moment(&entropy)).unwrap();
+    Arc::new(LocalService::new(Box::new(node), options, entropy, None))
 }
 
 pub async fn start(config: ServerConfig) -> Running {

@@ -6,14 +6,13 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Running, client, config, start_service};
+use common::{Running, client, config, dev_chain, start_service};
 use futures::StreamExt;
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
-use rootlight::dev::{DevAccounts, DevConfig};
-use rootlight::engine::DevNode;
+use rootlight::dev::Mining;
 use rootlight::rpc::Profile;
 use rootlight_native::keys::{Change, Registry};
-use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::{Entry, KeyAccess, ServerConfig};
 use rootlight_native::service::Service;
 use serde_json::{Value, json};
@@ -23,9 +22,7 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 
 fn dev() -> Arc<LocalService> {
-    let entropy = Entropy::from_system().unwrap();
-    let node = DevNode::new(DevConfig::new(&DevAccounts::default()), moment(&entropy)).unwrap();
-    Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None))
+    dev_chain(Mining::Instant, LocalOptions::default())
 }
 
 /// An address of this machine other than loopback. No packet is sent. Prints a notice and returns `None` if there is

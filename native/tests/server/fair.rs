@@ -3,14 +3,12 @@
 use crate::common;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Running, config, start, start_service};
+use common::{Running, config, dev_chain, start, start_service};
 use futures::{SinkExt, StreamExt};
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::DevNode;
-use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight::dev::Mining;
+use rootlight_native::local::LocalOptions;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -24,11 +22,8 @@ const RUN: Duration = Duration::from_secs(1);
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 async fn dev() -> Running {
-    let entropy = Entropy::from_system().unwrap();
-    let chain = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
-    let node = DevNode::new(chain, moment(&entropy)).unwrap();
     let options = LocalOptions { run_timeout: RUN, ..LocalOptions::default() };
-    start_service(config(), Arc::new(LocalService::new(Box::new(node), options, entropy, None))).await
+    start_service(config(), dev_chain(Mining::Instant, options)).await
 }
 
 fn call(id: u64, method: &str, params: Value) -> Value {

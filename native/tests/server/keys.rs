@@ -5,15 +5,14 @@ use crate::common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Running, client, config, start_service};
+use common::{Running, client, config, dev_chain, start_service};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, ORIGIN};
 use reqwest::{Method, Response};
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::DevNode;
+use rootlight::dev::Mining;
 use rootlight::rpc::Profile;
 use rootlight_native::keys::{Change, Registry};
-use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::{Entry, KeyAccess, ServerConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -34,10 +33,7 @@ struct Keyed {
 }
 
 fn dev() -> Arc<LocalService> {
-    let entropy = Entropy::from_system().unwrap();
-    let chain = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
-    let node = DevNode::new(chain, moment(&entropy)).unwrap();
-    Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None))
+    dev_chain(Mining::Instant, LocalOptions::default())
 }
 
 fn entry(registry: &Arc<Registry>) -> Entry {

@@ -2,15 +2,12 @@
 
 use crate::common;
 
-use std::sync::Arc;
-
-use common::{Running, client, config, start_service};
+use common::{Running, client, config, dev_chain, start_service};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::DevNode;
+use rootlight::dev::Mining;
 use rootlight_native::budget;
-use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_native::local::LocalOptions;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,11 +19,7 @@ const EMITTER: &str = "0x00000000000000000000000000000000000000aa";
 const BLOCKS: u64 = 30;
 
 async fn start() -> Running {
-    let entropy = Entropy::from_system().unwrap();
-    let chain = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
-    let node = DevNode::new(chain, moment(&entropy)).unwrap();
-    let service = LocalService::new(Box::new(node), LocalOptions::default(), entropy, None);
-    let server = start_service(config(), Arc::new(service)).await;
+    let server = start_service(config(), dev_chain(Mining::Instant, LocalOptions::default())).await;
     // PUSH3 400,000, PUSH1 0, LOG0.
     call(&server, "anvil_setCode", json!([EMITTER, "0x62061a806000a0"])).await;
     let from = call(&server, "eth_accounts", json!([])).await["result"][0].clone();

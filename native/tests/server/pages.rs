@@ -2,14 +2,11 @@
 
 use crate::common;
 
-use std::sync::Arc;
-
-use common::{Running, client, config, start_service};
+use common::{Running, client, config, dev_chain, start_service};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HOST, ORIGIN};
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::DevNode;
-use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight::dev::Mining;
+use rootlight_native::local::LocalOptions;
 use rootlight_native::server::{Origins, ServerConfig};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -20,11 +17,7 @@ const ACCOUNT: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 
 async fn dev(config: ServerConfig) -> Running {
-    let entropy = Entropy::from_system().unwrap();
-    let chain = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
-    let node = DevNode::new(chain, moment(&entropy)).unwrap();
-    let service = LocalService::new(Box::new(node), LocalOptions::default(), entropy, None);
-    start_service(config, Arc::new(service)).await
+    start_service(config, dev_chain(Mining::Instant, LocalOptions::default())).await
 }
 
 fn call(id: u64, method: &str, params: Value) -> Value {

@@ -4,14 +4,12 @@
 use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Running, config, shared, start_service};
+use common::{Running, config, dev_chain, shared, start_service};
 use futures::{SinkExt, StreamExt};
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::DevNode;
-use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight::dev::Mining;
+use rootlight_native::local::LocalOptions;
 use rootlight_native::server::{Origins, ServerConfig};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -33,11 +31,8 @@ const AFTER: u64 = 777;
 type Seen = (u64, Value, Value);
 
 async fn dev(origins: Origins) -> Running {
-    let entropy = Entropy::from_system().unwrap();
-    let chain = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
-    let node = DevNode::new(chain, moment(&entropy)).unwrap();
-    let service = LocalService::new(Box::new(node), LocalOptions::default(), entropy, None);
-    start_service(ServerConfig { origins, ..config() }, Arc::new(service)).await
+    start_service(ServerConfig { origins, ..config() }, dev_chain(Mining::Manual, LocalOptions::default()))
+        .await
 }
 
 /// A line of a recording, and its members as they stand there: large numbers lose digits in a [`Value`].

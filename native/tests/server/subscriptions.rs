@@ -12,13 +12,13 @@ use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::consensus::Network;
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::{DevNode, Node};
+use rootlight::dev::Mining;
+use rootlight::engine::Node;
 use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight::local::MAX_EVENTS;
 use rootlight::types::{Block, BlockBody};
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
-use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::Limits;
 use rootlight_native::service::{Caller, Peer, Service};
 use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
@@ -38,10 +38,7 @@ struct Dev(Arc<LocalService>);
 
 impl Dev {
     fn new() -> Self {
-        let entropy = Entropy::from_system().unwrap();
-        let config = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
-        let node = DevNode::new(config, moment(&entropy)).unwrap();
-        Self(Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None)))
+        Self(common::dev_chain(Mining::Instant, LocalOptions::default()))
     }
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, Value> {

@@ -7,13 +7,14 @@ export async function connectBidi(url) {
   const socket = new WebSocket(url);
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
   const waiting = new Map();
+  let last = 0;
   socket.on('message', (data) => {
     const { id, ...answer } = JSON.parse(data);
     waiting.get(id)?.(answer);
     waiting.delete(id);
   });
   const command = async (method, params) => {
-    const id = waiting.size === 0 ? 1 : Math.max(...waiting.keys()) + 1;
+    const id = ++last;
     const answered = new Promise((resolve) => waiting.set(id, resolve));
     socket.send(JSON.stringify({ id, method, params }));
     const { type, result, error, message } = await answered;

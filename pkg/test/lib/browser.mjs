@@ -1,10 +1,9 @@
 // A headless browser, controlled through its driver by the WebDriver protocol only: Chromium, or Firefox with BROWSER=firefox.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { readFileSync } from 'node:fs';
 import { connectBidi } from './bidi.mjs';
 
 /** The same browser arguments as for the measurements in `bench`. */

@@ -37,6 +37,12 @@ export async function serveChain(blocks, before = async () => undefined, change 
     ask,
     url,
     asked,
+    /** The number of requests during some work. */
+    async during(work) {
+      const before = asked.count;
+      await work();
+      return asked.count - before;
+    },
     options: { network: 'regtest', checkpoint: { number: 0, hash }, upstream: url },
     close: async () => {
       await close();

@@ -2,9 +2,10 @@
 import { createDevChain } from '../../dev.js';
 import { createProvider } from '../../index.js';
 import { transportTo } from './chain-transport.mjs';
+import { keepRunning } from './running.mjs';
 
 /**
- * Starts a chain with `blocks` blocks and a client that follows it. `wrap(transport)` may change what the client gets.
+ * Starts a chain with `blocks` blocks and a client that follows it. The client uses the transport, or the list of them, that `wrap(transport)` returns.
  * Returns {chain, light, options, ask, close}; `ask(method, ...params)` requests from the light client.
  */
 export async function lightClient({ blocks = 3, wrap = (transport) => transport, ...more } = {}) {
@@ -25,3 +26,14 @@ export async function lightClient({ blocks = 3, wrap = (transport) => transport,
     },
   };
 }
+
+/** Runs work with a light client, and closes it. */
+export const withLight = (options, work) =>
+  keepRunning(async () => {
+    const setup = await lightClient(options);
+    try {
+      await work(setup);
+    } finally {
+      setup.close();
+    }
+  });

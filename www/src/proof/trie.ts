@@ -1,4 +1,4 @@
-// Nodes of Rootstock's state trie (RSKIP-107), read in order to draw the path from the state root to a value.
+// Decodes nodes of Rootstock's state trie (RSKIP-107), to draw the path from the state root to a value.
 import { concat, digits, equal, fromHex } from '../bytes.ts';
 import { keccak } from './hash.ts';
 import { decodeBytes, encodeBytes } from './rlp.ts';

@@ -7,13 +7,15 @@ use rootlight::engine::{DevNode, Moment};
 use rootlight::rpc::LocalClient;
 use rootlight::verify::{verify_account, verify_header, verify_receipt};
 use serde_json::{Value, json};
+use wasm_bindgen_test::wasm_bindgen_test;
 
 fn bytes(value: &Value) -> Vec<u8> {
     hex::decode(value.as_str().unwrap()).unwrap()
 }
 
 /// Hashes of headers of every version: the block hash, and the one for merged mining.
-pub(crate) fn hashes() {
+#[wasm_bindgen_test]
+fn headers_have_the_hashes_of_the_reference_node() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../../../../tests/vectors/header_vectors.json")).unwrap();
     let network = Network::mainnet();
@@ -27,7 +29,8 @@ pub(crate) fn hashes() {
 }
 
 /// A header with its proof of work, a receipt and accounts, right and changed.
-pub(crate) fn documents() {
+#[wasm_bindgen_test]
+fn documents_are_verified() {
     let table: Value = serde_json::from_str(include_str!("../../../../tests/vectors/verify.json")).unwrap();
     let regtest = Network::regtest();
     let verified = |name: &str, document: &Value| {
@@ -47,7 +50,8 @@ pub(crate) fn documents() {
 }
 
 /// The dispatcher on a development chain: reads, calls, blocks and errors.
-pub(crate) fn dispatcher() {
+#[wasm_bindgen_test]
+fn the_dispatcher_answers_from_a_development_chain() {
     let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
     let node = DevNode::new(config, moment(0)).unwrap();
     let mut client = LocalClient::new(Box::new(node));
