@@ -3,6 +3,7 @@ import { instantiate } from './dist/rootlight_verify.js';
 import { instance } from './instance.js';
 import { newLife } from './life.js';
 import { load as bring, once } from './load.js';
+import { withOptions } from './message.js';
 
 /** Loads the WebAssembly module. The checks call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_verify_bg.wasm', import.meta.url), source));
@@ -39,18 +40,21 @@ async function checked(work) {
   return life.run(() => work(module));
 }
 
-function checker(check) {
-  return async (document) => {
-    const text = JSON.stringify(document) ?? '';
-    const report = await checked((module) => JSON.parse(module[check](text)));
-    const { checks, facts, notProven, failed } = report;
-    if (failed) throw new VerificationError(failed, checks);
-    return { checks, facts, notProven };
-  };
-}
+/** The check of documents about a subject, by the rules of a network. */
+const checker = (subject) => async (document, { network = 'mainnet' } = {}) => {
+  const text = JSON.stringify(document) ?? '';
+  const answer = await checked((module) => withOptions(() => module.verify(subject, text, String(network))));
+  const { checks, facts, notProven, rules, failed } = JSON.parse(answer);
+  if (failed) throw new VerificationError(failed, checks);
+  return { checks, facts, notProven, ...(rules && { rules }) };
+};
 
-export const verifyReceipt = checker('verifyReceipt');
-export const verifyAccount = checker('verifyAccount');
+export const header = checker('header');
+export const receipt = checker('receipt');
+export const account = checker('account');
+
+/** @deprecated The former names of `receipt` and `account`. */
+export { account as verifyAccount, receipt as verifyReceipt };
 
 /** @param {Uint8Array} bytes */
 export async function keccak256(bytes) {

@@ -80,11 +80,12 @@
 //! | `bridge-write` | methods of the Bridge contract that write; calls of a light client only read |
 //! | `work-start` | a start by proof of work alone, without a checkpoint; implies `light` |
 //! | `verify-headers` | verification of headers and blocks at hand |
+//! | `fallback-signatures` | signatures of fallback blocks, which ended with RSKIP-98; implied by `light` and `local` |
 //! | `catalogue` | descriptions of all JSON-RPC methods |
 //! | `secp256k1-c` | recovery of senders by a C library, about five times as fast; needs a C compiler |
 //! | `asm-keccak` | Keccak-256 in assembly; not for browsers |
 //!
-//! The first eight are on by default. With `light` alone the crate is a light client for targets without an operating
+//! The first nine are on by default. With `light` alone the crate is a light client for targets without an operating
 //! system. Without any feature it has the layers up to `exec`, which verify data at hand and run calls on proven state.
 //!
 //! # Layers

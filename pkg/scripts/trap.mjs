@@ -1,38 +1,293 @@
-// Replaces panics by traps: `node trap.mjs MODULE`. A module cannot print a panic's message, and would trap after it had
-// built the message, so only the code that builds messages is lost. The standard library's code that formats numbers with a
-// fraction is removed too: only errors of serde could use it, and serde_json formats such numbers itself.
+// Replaces panics by traps, and overwrites with zeros the constants that only panics use: `node trap.mjs MODULE`. A module cannot
+// print a panic's message, and would trap after it had built the message, so only code and constants for messages are lost. The
+// standard library's code that formats numbers with a fraction is replaced too (only errors of serde could use it, and serde_json
+// formats such numbers itself), and its tables of printable characters: quoted texts show everything but ASCII as escapes.
+//
+// The module must be linked with `--emit-relocs`: it then says which function and which constant refers to which. A constant is
+// unused if no exported function reaches it other than through what is replaced. The sections with this information are removed.
 import { readFileSync, writeFileSync } from 'node:fs';
-import binaryen from 'binaryen';
 
-/** Functions of the standard library that never return: core::panicking, its callers and its callees. */
-const PANICS = /^core(\[\w+\])?::(panicking::|(str|slice::index)::slice_\w*fail|(option|result)::(unwrap|expect)_failed)|::panicking::panic_with_hook$/;
+/** A path in the standard library as rustc mangles it. */
+const path = (rest) => new RegExp(`^_RI?(N[a-zA-Z])+Cs[0-9A-Za-z]*_${rest}`);
 
-/** Functions that format a number with a fraction: about fifteen kilobytes, with the functions that only they call. */
-const FRACTIONS = /^core(\[\w+\])?::fmt::float::float_to_decimal_common_(exact|shortest)(::<f64>)?(::h[0-9a-f]{16})?$/;
-
-/** The features that rustc's wasm32 target uses, as in xtask/src/wasm.rs. */
-const FEATURES = ['BulkMemory', 'Multivalue', 'MutableGlobals', 'NontrappingFPToInt', 'ReferenceTypes', 'SignExt'];
-
-const file = process.argv[2];
-const features = FEATURES.map((name) => binaryen.Features[name]);
-if (features.includes(undefined)) throw new Error(`one of the features ${FEATURES} is not known`);
-
-// Function names are kept, because the next step orders functions by name.
-binaryen.setDebugInfo(true);
-const module = binaryen.readBinary(readFileSync(file), features.reduce((all, one) => all | one));
-const functions = Array.from({ length: module.getNumFunctions() }, (_, index) =>
-  binaryen.getFunctionInfo(module.getFunctionByIndex(index)),
-);
-const panics = functions.filter(({ name }) => PANICS.test(name));
-if (panics.length === 0) throw new Error(`${file}: there is no function that panics; have the names changed?`);
-for (const { name, params, results } of panics) {
-  module.removeFunction(name);
-  module.addFunction(name, params, results, [], module.unreachable());
-}
-for (const { name, params, results } of functions.filter(({ name }) => FRACTIONS.test(name))) {
-  module.removeFunction(name);
+/**
+ * The functions that are replaced, by their mangled names, and the instructions that take their place. `panics`: the function never
+ * returns.
+ */
+const REPLACED = [
+  { name: path('4core(9panicking|3str\\d+slice_\\w*fail|5slice5index\\d+slice_\\w*fail|5slice20copy_from_slice_impl17len_mismatch_fail|6(option|result)\\d+(unwrap|expect)_failed)'), panics: true },
+  { name: path('3std9panicking15panic_with_hook'), panics: true },
+  { name: path('5alloc7raw_vec12handle_error'), panics: true },
+  { name: /^_ZN5bytes\d+panic_/, panics: true },
   // Returns `Ok(())` without formatting anything.
-  module.addFunction(name, params, results, [], module.i32.const(0));
+  { name: path('4core3fmt5float\\d+float_to_decimal_common_'), instead: [0x41, 0] },
+  // No character extends the one before it, and those from space to tilde are printable: `c - 32 < 95`.
+  { name: path('4core7unicode12unicode_data15grapheme_extend11lookup_slow'), instead: [0x41, 0] },
+  { name: path('4core7unicode9printable12is_printable'), instead: [0x20, 0, 0x41, 0x20, 0x6b, 0x41, 0xdf, 0, 0x49] },
+];
+const [UNREACHABLE, NOTHING, END] = [0x00, 0x01, 0x0b];
+
+const [CUSTOM, TYPE, IMPORT, FUNCTION, EXPORT, CODE, DATA] = [0, 1, 2, 3, 7, 10, 11];
+/** Kinds of symbols. */
+const [OF_FUNCTION, OF_DATA, OF_SECTION] = [0, 1, 3];
+/** Symbol flags: defined elsewhere, and a name that differs from the import's. */
+const [UNDEFINED, EXPLICIT_NAME] = [0x10, 0x40];
+/** Kinds of relocations: those that name a constant's address (with an addend), and those that name a function. */
+const ADDRESSES = new Set([3, 4, 5, 11, 14, 15, 16, 23]);
+const WITH_ADDEND = new Set([...ADDRESSES, 8, 9, 22]);
+const CALL = 0;
+const FUNCTIONS = new Set([CALL, 1, 2, 12, 18, 19, 24, 26]);
+/** Instructions. */
+const [CALLS, CONSTANT, LOCAL] = [0x10, 0x41, 0x20];
+
+/** Reads numbers, names and positions of a module from an offset on. */
+function reader(bytes, at = 0) {
+  const read = {
+    get at() {
+      return at;
+    },
+    byte: () => bytes[at++],
+    skip: (count) => (at += count),
+    number() {
+      let [value, scale] = [0, 1];
+      for (;;) {
+        const byte = bytes[at++];
+        value += (byte & 0x7f) * scale;
+        if (byte < 0x80) return value;
+        scale *= 0x80;
+      }
+    },
+    name() {
+      const length = read.number();
+      at += length;
+      return bytes.toString('utf8', at - length, at);
+    },
+    list: (item) => Array.from({ length: read.number() }, (_, index) => item(index)),
+  };
+  return read;
 }
-if (!module.validate()) throw new Error(`${file}: the result is not a valid module`);
-writeFileSync(file, module.emitBinary());
+
+/** The sections of a module: where each begins, where its contents begin, and where it ends. */
+function sections(bytes) {
+  const found = [];
+  const read = reader(bytes, 8);
+  while (read.at < bytes.length) {
+    const start = read.at;
+    const id = read.byte();
+    const length = read.number();
+    const contents = read.at;
+    const name = id === CUSTOM ? read.name() : '';
+    found.push({ id, name, start, contents, body: read.at, end: contents + length });
+    read.skip(contents + length - read.at);
+  }
+  return found;
+}
+
+/** Skips an import; returns whether it is a function. */
+function importsFunction(read) {
+  read.name();
+  read.name();
+  const kind = read.byte();
+  if (kind === 0) read.number();
+  else throw new Error(`an import of kind ${kind}: only functions are expected`);
+  return true;
+}
+
+/** The names of functions, each with the function's index. */
+function functionNames(bytes, { body, end }) {
+  const read = reader(bytes, body);
+  while (read.at < end) {
+    const kind = read.byte();
+    const length = read.number();
+    if (kind === 1) return read.list(() => [read.number(), read.name()]);
+    read.skip(length);
+  }
+  throw new Error('functions have no names');
+}
+
+/** The symbols of a linked module, by their index. */
+function symbols(bytes, { body, end }) {
+  const read = reader(bytes, body);
+  read.number();
+  while (read.at < end) {
+    const kind = read.byte();
+    const length = read.number();
+    if (kind === 8) return read.list(() => symbol(read));
+    read.skip(length);
+  }
+  throw new Error('the linker wrote no symbols');
+}
+
+function symbol(read) {
+  const kind = read.byte();
+  const flags = read.number();
+  const defined = !(flags & UNDEFINED);
+  if (kind === OF_SECTION) return { kind, section: read.number() };
+  if (kind !== OF_DATA) {
+    const index = read.number();
+    return { kind, index, name: defined || flags & EXPLICIT_NAME ? read.name() : '' };
+  }
+  const name = read.name();
+  return defined ? { kind, name, segment: read.number(), offset: read.number(), size: read.number() } : { kind, name };
+}
+
+/** The relocations of a section, in the order of their places in the file. */
+function relocations(bytes, all, target) {
+  const section = all.find(({ id, name, body }) => id === CUSTOM && name.startsWith('reloc.') && all[reader(bytes, body).number()] === target);
+  if (!section) throw new Error('the module was linked without --emit-relocs');
+  const read = reader(bytes, section.body);
+  read.number();
+  const found = read.list(() => {
+    const [kind, place, symbol] = [read.byte(), target.contents + read.number(), read.number()];
+    if (WITH_ADDEND.has(kind)) read.number();
+    return { kind, place, symbol };
+  });
+  return found.sort((a, b) => a.place - b.place);
+}
+
+const bytes = readFileSync(process.argv[2]);
+const all = sections(bytes);
+const section = (id) => all.find((one) => one.id === id);
+const linking = all.find(({ name }) => name === 'linking');
+if (!linking) throw new Error('the module was linked without --emit-relocs');
+const table = symbols(bytes, linking);
+
+// Functions: where each is in the file, its name, and how many parameters it takes.
+const types = reader(bytes, section(TYPE).contents);
+const signatures = types.list(() => {
+  types.byte();
+  return { parameters: types.list(() => types.byte()).length, results: types.list(() => types.byte()).length };
+});
+const imports = section(IMPORT) && reader(bytes, section(IMPORT).contents);
+const imported = imports ? imports.list(() => importsFunction(imports)).length : 0;
+const declared = reader(bytes, section(FUNCTION).contents);
+const typeOf = declared.list(() => declared.number());
+const code = reader(bytes, section(CODE).contents);
+const functions = code.list(() => {
+  const length = code.number();
+  const start = code.at;
+  code.skip(length);
+  return { start, end: start + length };
+});
+const names = functionNames(bytes, all.find(({ name }) => name === 'name'));
+const signature = (index) => signatures[typeOf[index - imported]];
+
+// What takes the place of functions: no locals, the instructions, and as many that do nothing as the function was long.
+const replaced = new Set();
+for (const { name: pattern, panics, instead = [UNREACHABLE] } of REPLACED) {
+  const found = names.filter(([, name]) => pattern.test(name));
+  if (panics && pattern === REPLACED[0].name && found.length === 0) throw new Error('there is no function that panics; have the names changed?');
+  for (const [index, name] of found) {
+    const { start, end } = functions[index - imported];
+    if (signature(index).results !== (panics ? 0 : 1)) throw new Error(`${name} returns something else than expected`);
+    if (panics && bytes[end - 2] !== UNREACHABLE) throw new Error(`${name} may return`);
+    if (end - start < instead.length + 2) throw new Error(`${name} is too short to be replaced`);
+    bytes.fill(NOTHING, start, end);
+    bytes.set([0, ...instead], start);
+    bytes[end - 1] = END;
+    replaced.add(index);
+  }
+}
+
+// Constants: where each is in the file.
+const data = reader(bytes, section(DATA).contents);
+const segments = data.list(() => {
+  if (data.number() !== 0) throw new Error('a passive data segment');
+  while (data.byte() !== 0x0b);
+  const length = data.number();
+  const start = data.at;
+  data.skip(length);
+  return { start, length };
+});
+const constants = table.map((one) => {
+  const segment = one.kind === OF_DATA ? segments[one.segment] : undefined;
+  if (!segment || one.offset + one.size > segment.length) return undefined;
+  return { start: segment.start + one.offset, end: segment.start + one.offset + one.size };
+});
+
+/** Whether the constant that the instruction at `place` pushes is for a function that is replaced: only pushes and then the call follow. */
+function isUnused(place, calls) {
+  const read = reader(bytes, place);
+  read.number();
+  for (let pushed = 1; ; pushed += 1) {
+    const instruction = read.byte();
+    if (instruction === CALLS) {
+      const called = table[calls.get(read.at)]?.index;
+      return replaced.has(called) && pushed <= signature(called).parameters;
+    }
+    if (instruction !== CONSTANT && instruction !== LOCAL) return false;
+    read.number();
+  }
+}
+
+const OUTSIDE = -1;
+
+/** The symbols that each function and each constant refers to, by what `among` says is at a place. */
+function references(target, among, except = () => false) {
+  const found = new Map();
+  const relocs = relocations(bytes, all, section(target));
+  const calls = new Map(relocs.filter(({ kind }) => kind === CALL).map(({ place, symbol }) => [place, symbol]));
+  for (const { kind, place, symbol } of relocs) {
+    if (!FUNCTIONS.has(kind) && !ADDRESSES.has(kind)) continue;
+    if (ADDRESSES.has(kind) && except(place, calls)) continue;
+    // What refers to something from outside of every function and constant counts as used.
+    const owners = among(place);
+    for (const owner of owners.length > 0 ? owners : [OUTSIDE]) found.set(owner, [...(found.get(owner) ?? []), symbol]);
+  }
+  return found;
+}
+
+/** Returns a function that finds the ranges at a place. */
+const place = (list) => {
+  const sorted = list.map((range, index) => ({ ...range, index })).filter(({ start }) => start !== undefined).sort((a, b) => a.start - b.start);
+  // Ranges may overlap, but none is longer than the longest.
+  const longest = Math.max(...sorted.map(({ start, end }) => end - start));
+  return (at) => {
+    let [low, high] = [0, sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sorted[middle].start <= at - longest) low = middle + 1;
+      else high = middle;
+    }
+    const found = [];
+    for (let next = low; sorted[next]?.start <= at; next += 1) if (at < sorted[next].end) found.push(sorted[next].index);
+    return found;
+  };
+};
+const functionAt = place(functions);
+const ofFunctions = references(CODE, functionAt, isUnused);
+const ofConstants = references(DATA, place(constants.map((one) => one ?? {})));
+
+// Everything that the exported functions reach.
+const exports = reader(bytes, section(EXPORT).contents);
+const reached = { functions: new Set(), constants: new Set() };
+const waiting = exports
+  .list(() => {
+    exports.name();
+    return { isFunction: exports.byte() === 0, index: exports.number() };
+  })
+  .filter(({ isFunction }) => isFunction)
+  .map(({ index }) => ({ kind: OF_FUNCTION, index }));
+waiting.push({ kind: OF_DATA, id: OUTSIDE });
+while (waiting.length > 0) {
+  const { kind, index, id } = waiting.pop();
+  const set = kind === OF_FUNCTION ? reached.functions : reached.constants;
+  const key = kind === OF_FUNCTION ? index : id;
+  if (set.has(key) || (kind === OF_FUNCTION && replaced.has(index))) continue;
+  set.add(key);
+  const next = kind === OF_FUNCTION ? ofFunctions.get(index - imported) : ofConstants.get(id);
+  for (const symbol of next ?? []) {
+    const one = table[symbol];
+    if (one.kind === OF_FUNCTION || one.kind === OF_DATA) waiting.push({ kind: one.kind, index: one.index, id: symbol });
+  }
+}
+
+const kept = constants.filter((one, id) => one && reached.constants.has(id));
+const zeroed = Buffer.from(bytes);
+constants.forEach((one, id) => one && !reached.constants.has(id) && zeroed.fill(0, one.start, one.end));
+// Constants may share bytes.
+for (const { start, end } of kept) bytes.copy(zeroed, start, start, end);
+const parts = all.filter(({ name }) => name !== 'linking' && !name.startsWith('reloc.'));
+writeFileSync(process.argv[2], Buffer.concat([zeroed.subarray(0, 8), ...parts.map(({ start, end }) => zeroed.subarray(start, end))]));
+const size = (list) => list.reduce((sum, { start, end }) => sum + end - start, 0);
+console.log(`${size(constants.filter(Boolean)) - size(kept)} of ${size(constants.filter(Boolean))} bytes of constants are unused`);

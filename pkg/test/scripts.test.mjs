@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import binaryen from 'binaryen';
 
 const folder = mkdtempSync(join(tmpdir(), 'rootlight-scripts-'));
 const file = join(folder, 'module.wasm');
@@ -20,15 +19,21 @@ const run = (script, bytes) => {
 
 const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
-/** A module with two functions that return 1; one of them has a name. */
-function named(name) {
-  binaryen.setDebugInfo(true);
-  const module = new binaryen.Module();
-  for (const [function_, shown] of [[name, 'panics'], ['harmless', 'works']]) {
-    module.addFunction(function_, binaryen.none, binaryen.i32, [], module.i32.const(1));
-    module.addFunctionExport(function_, shown);
-  }
-  return module.emitBinary();
+/** A module with two functions, each with a text of its own: `works` reads the text, `panics` needs it for its message only. */
+const SOURCE = `
+#[no_mangle] pub extern "C" fn works(at: usize) -> u8 { b"this text is read"[at % 17] }
+#[no_mangle] pub extern "C" fn panics(at: usize) { assert!(at < 3, "only a panic shows this text") }
+#[no_mangle] pub extern "C" fn indexes(at: usize) -> u8 { [4, 2, 9, 7, 1][at] }
+`;
+
+/** Compiles {@link SOURCE}. */
+function compiled(...options) {
+  const source = join(folder, 'source.rs');
+  writeFileSync(source, SOURCE);
+  const common = ['--edition=2021', '--crate-type=cdylib', '--target=wasm32-unknown-unknown', '-Copt-level=z', '-Cpanic=abort', '-Clto=fat', '-Ccodegen-units=1'];
+  const { status, stderr } = spawnSync('rustc', [...common, ...options, '-o', file, source], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  return readFileSync(file);
 }
 
 test('the size of a module is printed if the engine accepts it', () => {
@@ -38,16 +43,24 @@ test('the size of a module is printed if the engine accepts it', () => {
   assert.match(stderr, /the engine rejects this module/);
 });
 
-test('functions that panic become traps, others are kept', async () => {
-  for (const name of ['core::panicking::panic_fmt::h1', 'core[a1]::option::unwrap_failed', 'std::panicking::panic_with_hook']) {
-    assert.equal(run('trap.mjs', named(name)).stderr, '');
-    const { instance } = await WebAssembly.instantiate(readFileSync(file));
-    assert.throws(() => instance.exports.panics(), WebAssembly.RuntimeError, name);
-    assert.equal(instance.exports.works(), 1);
-  }
-  const { status, stderr } = run('trap.mjs', named('core::fmt::write'));
+test('functions that panic become traps, and what only they use becomes zeros', async () => {
+  const linked = compiled('-Clink-arg=--emit-relocs');
+  const holds = (bytes, text) => Buffer.from(bytes).includes(text);
+  assert.ok(['this text is read', 'only a panic shows this text', 'reloc.CODE'].every((text) => holds(linked, text)));
+  assert.match(run('trap.mjs', linked).stdout, /^\d+ of \d+ bytes of constants are unused\n$/);
+  const made = readFileSync(file);
+  assert.deepEqual(['this text is read', 'only a panic shows this text', 'reloc.', 'linking'].map((text) => holds(made, text)), [true, false, false, false]);
+  const { instance: { exports } } = await WebAssembly.instantiate(made);
+  assert.equal(String.fromCharCode(...Array.from({ length: 17 }, (_, at) => exports.works(at))), 'this text is read');
+  assert.deepEqual([0, 1, 2, 3, 4].map(exports.indexes), [4, 2, 9, 7, 1]);
+  assert.equal(exports.panics(2), undefined);
+  for (const trap of [() => exports.panics(3), () => exports.indexes(5)]) assert.throws(trap, /^RuntimeError: unreachable/);
+});
+
+test('a module without what the linker knows is refused', () => {
+  const { status, stderr } = run('trap.mjs', compiled());
   assert.notEqual(status, 0);
-  assert.match(stderr, /no function that panics/);
+  assert.match(stderr, /without --emit-relocs/);
 });
 
 test('the JavaScript side of a module becomes a function that makes any number of instances', async () => {

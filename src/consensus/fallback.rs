@@ -3,19 +3,13 @@
 //! The Bitcoin header field of such a block holds `RLP([v, r, s])`: a signature of the hash for merged
 //! mining, by the first key at even heights and by the second at odd ones.
 
+#[cfg(feature = "fallback-signatures")]
 use alloy_rlp::Header as RlpHeader;
-use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
 use thiserror::Error;
 
-use crate::types::{B256, U256};
-
-/// Half the order of secp256k1, rounded down. `s` must be smaller.
-const HALF_ORDER: U256 = U256::from_limbs([
-    0xdfe9_2f46_681b_20a0,
-    0x5d57_6e73_57a4_501d,
-    0xffff_ffff_ffff_ffff,
-    0x7fff_ffff_ffff_ffff,
-]);
+use crate::types::B256;
+#[cfg(feature = "fallback-signatures")]
+use crate::types::{HALF_ORDER, RecoveryId, U256, recover};
 
 /// Why a fallback signature is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -39,9 +33,19 @@ pub enum FallbackError {
     /// The signature is by another key.
     #[error("signed by another key")]
     WrongKey,
+    /// This build has no code for signatures.
+    #[error("not checked: built without the feature fallback-signatures")]
+    NotChecked,
+}
+
+/// Refuses every signature: this build cannot check any.
+#[cfg(not(feature = "fallback-signatures"))]
+pub const fn verify(_: &[u8], _: &B256, _: &[u8; 65]) -> Result<(), FallbackError> {
+    Err(FallbackError::NotChecked)
 }
 
 /// Checks the signature. `key` is an uncompressed public key.
+#[cfg(feature = "fallback-signatures")]
 pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Result<(), FallbackError> {
     let [v, r, s] = items(field).ok_or(FallbackError::Shape)?;
     let recovery = match v {
@@ -52,18 +56,17 @@ pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Re
     if s >= HALF_ORDER {
         return Err(FallbackError::HighS);
     }
-    let recovered = RecoveryId::from_byte(recovery).and_then(|id| {
-        let signature = Signature::from_scalars(r.to_be_bytes::<32>(), s.to_be_bytes::<32>()).ok()?;
-        VerifyingKey::recover_from_prehash(hash_for_merged_mining.as_slice(), &signature, id).ok()
-    });
+    let recovered =
+        RecoveryId::from_number(recovery).and_then(|id| recover(hash_for_merged_mining, &r, &s, id));
     let recovered = recovered.ok_or(FallbackError::NoKey)?;
-    if recovered.to_encoded_point(false).as_bytes() != key {
+    if key.strip_prefix(&[4]) != Some(&recovered) {
         return Err(FallbackError::WrongKey);
     }
     Ok(())
 }
 
 /// Splits the list into its three strings.
+#[cfg(feature = "fallback-signatures")]
 fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
     let mut list = RlpHeader::decode_bytes(&mut field, true).ok()?;
     let mut next = || RlpHeader::decode_bytes(&mut list, false).ok();
@@ -72,6 +75,7 @@ fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
 }
 
 /// Reads a positive number in its shortest two's-complement form.
+#[cfg(feature = "fallback-signatures")]
 fn positive(bytes: &[u8]) -> Result<U256, FallbackError> {
     match bytes {
         [] | [0] | [0x80..=0xff, ..] | [0, 0..=0x7f, ..] => Err(FallbackError::NotMinimal),

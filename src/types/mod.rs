@@ -16,6 +16,7 @@ pub mod json;
 mod log;
 pub mod number;
 pub mod receipt;
+mod recovery;
 pub mod rlp;
 mod sender;
 mod sorted;
@@ -32,6 +33,9 @@ pub use header::{
 pub use log::Log;
 pub use number::{RawUint, SignedUint};
 pub use receipt::Receipt;
+#[cfg(feature = "fallback-signatures")]
+pub(crate) use recovery::HALF_ORDER;
+pub(crate) use recovery::{RecoveryId, recover};
 pub use sender::SenderError;
 pub(crate) use sorted::sorted;
 pub use transaction::{REMASC_ADDRESS, Transaction};

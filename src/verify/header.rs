@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::format;
 
 use super::header_fact::HeaderFact;
+use super::header_rules::HeaderRules;
 use super::input::{Input, list};
 use super::input_error::InputError;
 use super::report::{Failure, NotProven, Report, Rule};
@@ -43,9 +44,12 @@ pub(super) fn prove(
     }
     known_rules(header, network)?;
     let difficulty = header.difficulty.value();
+    let mut rules = HeaderRules::alone(&candidate, network);
     let verified = VerifiedHeader::alone(candidate, network).map_err(refusal)?;
     report.passed(Rule::HeaderRules, format_args!("proof of work of block {number}"));
     if let Origin::Alone(seal) = verified.evidence().origin {
+        rules.sealed(seal);
+        report.header_rules = Some(rules);
         report.facts.push(HeaderFact::Sealed(seal, difficulty).into());
     }
     Ok(Some(verified))

@@ -85,7 +85,8 @@ impl HeaderFact {
             Self::Transactions { count, .. } => put("transactions", count),
             Self::Uncles(count) => put("uncles", count),
             Self::Receipts(count) => put("receipts", count),
-            Self::Genesis(_) | Self::Sealed(..) | Self::Root(..) | Self::Senders(_) => {}
+            Self::Sealed(seal, difficulty) => put_seal(*seal, difficulty, put),
+            Self::Genesis(_) | Self::Root(..) | Self::Senders(_) => {}
         }
     }
 }
@@ -111,6 +112,17 @@ fn sealed(seal: Seal, difficulty: &U256) -> Vec<Finding> {
     };
     let fields = "gas limit, gas used, extra data, times, edges of parallel transaction lists (RSKIP-144)";
     vec![work, finding("header fields", fields, "rules that need no other block")]
+}
+
+/// A block's work is its difficulty. A signature shows no work.
+fn put_seal(seal: Seal, difficulty: &U256, put: Put<'_>) {
+    match seal {
+        Seal::MergedMining => {
+            put("seal", &"mergedMining");
+            put("work", difficulty);
+        }
+        Seal::FallbackSignature => put("seal", &"fallbackSignature"),
+    }
 }
 
 fn headers(count: usize, first: u64, last: &SealedHeader) -> Vec<Finding> {

@@ -16,6 +16,8 @@ mod finding;
 mod header;
 #[cfg(feature = "verify-headers")]
 mod header_fact;
+#[cfg(feature = "verify-headers")]
+mod header_rules;
 mod input;
 mod input_error;
 mod receipt;
@@ -31,6 +33,8 @@ pub use fact::{Fact, SlotContent};
 pub use finding::Finding;
 #[cfg(feature = "verify-headers")]
 pub use header_fact::HeaderFact;
+#[cfg(feature = "verify-headers")]
+pub use header_rules::HeaderRules;
 pub use input_error::{InputError, MAX_INPUT_BYTES};
 pub use receipt::ReceiptProof;
 pub use report::{Check, Failure, NotProven, Report, Rule};

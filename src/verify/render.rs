@@ -45,6 +45,9 @@ struct Json<'a> {
     facts: Values,
     proven: Vec<Finding>,
     not_proven: Vec<String>,
+    #[cfg(feature = "verify-headers")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<&'a super::HeaderRules>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<&'a Failure>,
 }
@@ -79,6 +82,8 @@ impl Serialize for Report {
             facts: Values(self.values()),
             proven: self.proven(),
             not_proven,
+            #[cfg(feature = "verify-headers")]
+            rules: self.header_rules.as_ref(),
             failed: self.failed.as_ref(),
         }
         .serialize(serializer)

@@ -167,6 +167,9 @@ pub struct Report {
     pub facts: Vec<Fact>,
     /// The statements and assumptions that were not checked.
     pub not_proven: Vec<NotProven>,
+    /// The rules of headers that were checked and those that were not, if the document is about one header.
+    #[cfg(feature = "verify-headers")]
+    pub header_rules: Option<super::HeaderRules>,
     /// The check that failed, if one did.
     pub failed: Option<Failure>,
 }
@@ -175,7 +178,16 @@ impl Report {
     pub(super) fn new(subject: Subject, network: Option<&str>) -> Self {
         let (checks, facts, not_proven) = (Vec::new(), Vec::new(), Vec::new());
         let network = network.map(Into::into);
-        Self { subject, network, checks, facts, not_proven, failed: None }
+        Self {
+            subject,
+            network,
+            checks,
+            facts,
+            not_proven,
+            #[cfg(feature = "verify-headers")]
+            header_rules: None,
+            failed: None,
+        }
     }
 
     /// Whether every check passed.

@@ -5,8 +5,14 @@ use crate::steps::Outcome;
 
 /// The feature sets of the core, in the form that cargo takes: no default features, those of the npm
 /// package's modules, the defaults, and all features of the native program.
-pub(crate) const SETS: [&str; 5] =
-    ["", "work-start", "bridge-write,dev,light", "default", "default,secp256k1-c,asm-keccak"];
+pub(crate) const SETS: [&str; 6] = [
+    "",
+    "verify-headers",
+    "work-start",
+    "bridge-write,dev,light",
+    "default",
+    "default,secp256k1-c,asm-keccak",
+];
 
 /// Feature sets that are linted alone: none, which is the browser's verification module, and each feature that adds
 /// code. Code that a set never calls is a warning there.

@@ -13,7 +13,7 @@ async function refused(promise, rule) {
 }
 
 /** Returns how many documents were checked. */
-export async function scenario({ keccak256, verifyAccount, verifyReceipt }, { account, absentAccount, receipt }) {
+export async function scenario({ keccak256, account: verifyAccount, receipt: verifyReceipt }, { account, absentAccount, receipt }) {
   const shown = await verifyReceipt(receipt);
   must(shown.facts.gasUsed === '496108', 'the gas of the receipt');
   must(shown.checks.length === 4, 'the number of checks');
@@ -56,21 +56,14 @@ function changed({ documents }, { document, changes = [] }) {
   return root.document;
 }
 
-/** Runs the table of cases that the command line's tests use too. Returns the number of its cases of accounts and receipts. */
-export async function tableScenario({ verifyAccount, verifyReceipt }, table) {
-  const verify = { account: verifyAccount, receipt: verifyReceipt };
-  const cases = table.cases.filter(({ subject }) => subject in verify);
-  for (const { name, subject, rule, what, reason = '', facts = {}, ...rest } of cases) {
-    const document = changed(table, rest);
-    const outcome = await verify[subject](document).catch((error) => error);
-    if (document.header) {
-      // The command line checks the header; the package has no code for headers.
-      must(outcome.rule === 'document' && outcome.message.includes('headers are not checked'), `${name}: ${outcome}`);
-      continue;
-    }
-    must(outcome.rule === rule && outcome.what === what, `${name}: ${JSON.stringify(outcome)}`);
+/** Runs the table of cases that the command line's tests use too. Returns the number of its cases. */
+export async function tableScenario(verify, table) {
+  for (const { name, subject, network = 'regtest', rule, what, reason = '', facts = {}, checked, ...rest } of table.cases) {
+    const outcome = await verify[subject](changed(table, rest), { network }).catch((error) => error);
+    must(outcome.rule === rule && outcome.what === what, `${name}: ${outcome.message ?? JSON.stringify(outcome)}`);
     must(rule === undefined || outcome.message.includes(reason), `${name}: ${outcome.message}`);
     for (const [fact, value] of Object.entries(facts)) must(outcome.facts[fact] === value, `${name}: ${fact}`);
+    must(!checked || String(outcome.rules.checked) === String(checked), `${name}: ${outcome.rules?.checked}`);
   }
-  return cases.length;
+  return table.cases.length;
 }

@@ -20,4 +20,4 @@ pub use client::Client;
 #[cfg(feature = "dev")]
 pub use dev::DevChain;
 #[cfg(feature = "verify")]
-pub use verify::{keccak256, verify_account, verify_receipt};
+pub use verify::{keccak256, verify};

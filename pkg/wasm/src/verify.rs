@@ -1,26 +1,29 @@
 //! Verification of documents. Documents and reports are JSON texts; `pkg/verify.js` converts them to and from objects.
 //! `rootlight verify --json` prints the same reports.
 
-use rootlight::verify::{self, Report};
+use rootlight::consensus::Network;
+use rootlight::verify::{Report, verify_account, verify_header, verify_receipt};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-fn json(report: &Report) -> String {
+/// Verifies a document about a `subject`, which is `header`, `receipt` or `account`, by the rules of the network with this
+/// name. Returns the report as JSON.
+///
+/// # Errors
+/// The network or the subject is not known.
+#[wasm_bindgen]
+pub fn verify(subject: &str, document: &str, network: &str) -> Result<String, String> {
+    let Some(network) = Network::by_name(network) else {
+        return Err(format!("network: '{network}' is not known"));
+    };
+    let document = document.as_bytes();
+    let report: Report = match subject {
+        "header" => verify_header(document, &network),
+        "receipt" => verify_receipt(document, Some(&network)),
+        "account" => verify_account(document, Some(&network)),
+        _ => return Err(format!("'{subject}' cannot be verified")),
+    };
     // Strings and lists always serialize.
-    serde_json::to_string(report).unwrap_or_default()
-}
-
-/// Verifies a receipt under a receipts root.
-#[wasm_bindgen(js_name = verifyReceipt)]
-#[must_use]
-pub fn verify_receipt(document: &str) -> String {
-    json(&verify::verify_receipt(document.as_bytes(), None))
-}
-
-/// Verifies an account and its storage under a state root.
-#[wasm_bindgen(js_name = verifyAccount)]
-#[must_use]
-pub fn verify_account(document: &str) -> String {
-    json(&verify::verify_account(document.as_bytes(), None))
+    Ok(serde_json::to_string(&report).unwrap_or_default())
 }
 
 /// Keccak-256.

@@ -3,10 +3,8 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::keccak256;
-use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
-
 use super::padded;
+use crate::types::{RecoveryId, U256, keccak256, recover as recover_key};
 
 /// Offset of the last byte of v. The reference node ignores the other 31 bytes.
 const V: usize = 63;
@@ -29,15 +27,10 @@ fn recover(input: &[u8]) -> Option<[u8; 32]> {
         28 => true,
         _ => return None,
     };
-    let signature = Signature::from_scalars(padded::<32>(input, R), padded::<32>(input, S)).ok()?;
-    // A high s is accepted. k256 requires the equivalent low s with the other parity.
-    let (signature, odd) = match signature.normalize_s() {
-        Some(low) => (low, !odd),
-        None => (signature, odd),
-    };
-    let key = VerifyingKey::recover_from_prehash(&hash, &signature, RecoveryId::new(odd, false)).ok()?;
-    let point = key.to_encoded_point(false);
-    let mut word = keccak256(point.as_bytes().get(1..)?).0;
+    // A high s is accepted.
+    let (r, s) = (U256::from_be_bytes(padded::<32>(input, R)), U256::from_be_bytes(padded::<32>(input, S)));
+    let key = recover_key(&hash.into(), &r, &s, RecoveryId::of(odd))?;
+    let mut word = keccak256(key).0;
     word.iter_mut().take(12).for_each(|byte| *byte = 0);
     Some(word)
 }
