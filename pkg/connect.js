@@ -5,21 +5,35 @@ import { disconnected } from './life.js';
 import { withOptions } from './message.js';
 import { provide } from './provider.js';
 import { pagesIn } from './store.js';
-import { httpTransport } from './transport.js';
+import { withoutUser } from './transport.js';
 import { webSocketTransport } from './websocket.js';
 
-/** The transport of an upstream, a name by which a quorum distinguishes owners, and whether this package closes its connections. */
-function reach(upstream, index) {
+/**
+ * The transport of an upstream, a name by which a quorum distinguishes owners, and whether this package closes its connections.
+ * `post` is the module's: see pkg/wasm/src/fetch.rs.
+ */
+function reach(upstream, index, post) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, own: false };
   const url = new URL(upstream);
-  const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url);
+  const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : overHttp(url, post);
   // Paths may contain API keys.
   return { transport, name: url.origin, own: true };
 }
 
-/** The options of the module as JSON, in its own units. */
-const settings = ({ pollSeconds, ...rest }, names) =>
-  JSON.stringify({ ...rest, names, pollMillis: pollSeconds && Math.round(pollSeconds * 1000) });
+/** The transport over HTTP by the module. */
+function overHttp(given, post) {
+  const { url, authorization } = withoutUser(given);
+  return (body) => post(url.href, authorization?.authorization, body);
+}
+
+/** The options of the module, in its own units: plain objects of this realm, whose members are read now. */
+const settings = ({ pollSeconds, network, checkpoint, ...rest }, names) => ({
+  ...rest,
+  names,
+  network: typeof network === 'string' ? network : JSON.stringify(network),
+  checkpoint: checkpoint && typeof checkpoint === 'object' ? { ...checkpoint } : checkpoint,
+  pollMillis: pollSeconds && Math.round(pollSeconds * 1000),
+});
 
 /** Converts the module's figures to {@link import('./index.js').SyncProgress}. */
 const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft) =>
@@ -41,9 +55,11 @@ export const connectWith = (load, instantiate, options) => provide(clientsOf(loa
  */
 export const clientsOf = (load, instantiate) => async (life, options, heard) => {
   const { upstreams, module, storage, ...config } = options;
-  const reached = upstreams.map(reach);
+  let post;
+  const reached = upstreams.map((upstream, index) => reach(upstream, index, (...given) => post(...given)));
   for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
-  const { Client } = await instance(instantiate, await load(module), life);
+  const { Client, post: exchange } = await instance(instantiate, await load(module), life);
+  post = exchange;
   /** The module's client. No reference to it is left after the end, so that its memory can be freed. */
   let client;
   // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.

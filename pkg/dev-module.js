@@ -24,7 +24,7 @@ export async function openChain(life, options) {
   const { module, balance, blockTime, genesis, ...rest } = options;
   const { DevChain } = await instance(instantiate, await load(module), life);
   const allocation = genesis && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
-  const config = JSON.stringify({ ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation });
+  const config = { ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation };
   const secret = crypto.getRandomValues(new Uint8Array(SECRET));
   let chain = await life.run(() => withOptions(() => new DevChain(config, secret)));
   life.onEnd(() => {

@@ -13,7 +13,7 @@ const SPEAKING = new Set([200, 400]);
  * Splits an address with user and password into the address and the header for them, as HTTP clients other than fetch
  * do. fetch refuses such addresses with an error that contains the whole address.
  */
-function withoutUser(given) {
+export function withoutUser(given) {
   let url;
   try {
     url = new URL(given, globalThis.location?.href);

@@ -24,7 +24,7 @@ pub struct Client {
 impl Client {
     /// Makes a client that has not sent any request yet.
     ///
-    /// `options` is JSON: `network`, `checkpoint`, `pollMillis`, `batch`, `minDepth`, `minWork`, `unproven`, `names`. Each
+    /// `options` has `network`, `checkpoint`, `pollMillis`, `batch`, `minDepth`, `minWork`, `unproven`, `names`. Each
     /// of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages)` is called with pages to store: they
     /// replace all stored pages from number `first` on. `progress(start, head, target, rate, left)` is called with the
     /// progress of the first synchronization.
@@ -33,7 +33,7 @@ impl Client {
     /// The option that is wrong, and why.
     #[wasm_bindgen(constructor)]
     pub fn new(
-        options: &str,
+        options: &JsValue,
         exchanges: Vec<Function>,
         keep: Function,
         progress: Option<Function>,

@@ -1,14 +1,14 @@
-//! The options of `createProvider`, as JSON.
+//! The options of `createProvider`.
 
 use std::sync::Arc;
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::U256;
 use rootlight::consensus::{Checkpoint, Network, checkpoint};
 use rootlight::light::{MAX_AGE, SyncOptions, Unproven};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use wasm_bindgen::JsValue;
 
 use crate::host::moment;
+use crate::options::Members;
 
 /// Milliseconds between two checks for new blocks; a block comes every 25 to 30 seconds.
 const POLL: u64 = 10_000;
@@ -19,47 +19,12 @@ const LEAST_POLL: u64 = 100;
 /// Most requests in one exchange: the batch limit of the reference node.
 const BATCH: usize = 50;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Options<'a> {
-    #[serde(borrow)]
-    network: &'a RawValue,
-    #[serde(borrow)]
-    checkpoint: Option<&'a RawValue>,
-    poll_millis: Option<u64>,
-    batch: Option<usize>,
-    min_depth: Option<u64>,
-    max_age: Option<u64>,
-    min_work: Option<u64>,
-    unproven: Option<&'a str>,
-    #[serde(default)]
-    names: Vec<String>,
-}
+/// The names of the options.
+const OPTIONS: [&str; 9] =
+    ["network", "checkpoint", "pollMillis", "batch", "minDepth", "maxAge", "minWork", "unproven", "names"];
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CheckpointOption<'a> {
-    number: u64,
-    hash: &'a str,
-    total_difficulty: Option<&'a str>,
-}
-
-impl CheckpointOption<'_> {
-    fn read(&self) -> Result<Checkpoint, String> {
-        let hash: B256 = self.hash.parse().map_err(|e| format!("checkpoint.hash: {e}"))?;
-        // The parser takes no digits as 0 and skips underscores.
-        let number = |text: &str| {
-            let digits = text.strip_prefix("0x").unwrap_or(text);
-            let valid = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-            text.parse::<U256>().ok().filter(|_| valid)
-        };
-        let total_difficulty = match self.total_difficulty {
-            Some(text) => Some(number(text).ok_or("checkpoint.totalDifficulty: not a number")?),
-            None => None,
-        };
-        Ok(Checkpoint { number: self.number, hash, total_difficulty })
-    }
-}
+/// The names of a checkpoint's members.
+const BLOCK: [&str; 3] = ["number", "hash", "totalDifficulty"];
 
 /// The block at which a client starts.
 #[derive(Debug, Clone, Copy)]
@@ -87,25 +52,26 @@ pub(crate) struct Config {
 
 impl Config {
     /// Reads the options. The error names the wrong option and the reason.
-    pub(crate) fn read(json: &str) -> Result<Self, String> {
-        let options: Options<'_> = serde_json::from_str(json).map_err(|e| format!("options: {e}"))?;
-        let network = network(options.network.get())?;
-        let min_work = options.min_work.unwrap_or(SyncOptions::default().work_floor);
+    pub(crate) fn read(options: &JsValue) -> Result<Self, String> {
+        let options = Members::of(options, "options", &OPTIONS)?;
+        let network = network(&options.text("network")?.unwrap_or_default())?;
+        let min_work = options.number("minWork")?.unwrap_or(SyncOptions::default().work_floor);
         if min_work > 100 {
             return Err("minWork: a percentage, at most 100".into());
         }
-        let start = start(options.checkpoint.map(RawValue::get), &network, min_work)?;
-        let unproven = options.unproven.map_or(Ok(Unproven::default()), str::parse);
+        let start = start(&options.raw("checkpoint"), &network, min_work)?;
+        let unproven = options.text("unproven")?.map_or(Ok(Unproven::default()), |text| text.parse());
+        let batch = options.number("batch")?.and_then(|batch| batch.try_into().ok());
         Ok(Self {
             network: Arc::new(network),
             start,
-            poll_millis: options.poll_millis.map_or(POLL, |pause| pause.max(LEAST_POLL)),
-            batch: options.batch.unwrap_or(BATCH).max(1),
-            min_depth: options.min_depth.unwrap_or(0),
-            max_age: options.max_age.unwrap_or(MAX_AGE),
+            poll_millis: options.number("pollMillis")?.map_or(POLL, |pause| pause.max(LEAST_POLL)),
+            batch: batch.unwrap_or(BATCH).max(1),
+            min_depth: options.number("minDepth")?.unwrap_or(0),
+            max_age: options.number("maxAge")?.unwrap_or(MAX_AGE),
             min_work,
             unproven: unproven.map_err(|e| format!("unproven: {e}"))?,
-            names: options.names,
+            names: options.texts("names")?,
         })
     }
 
@@ -129,33 +95,64 @@ impl Config {
 
 /// The network with this name, or the one that a JSON object describes in the format of network files.
 fn network(option: &str) -> Result<Network, String> {
-    match option.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(name) => Network::by_name(name).ok_or_else(|| format!("network: '{name}' is not known")),
-        None if cfg!(feature = "networks") => Network::from_json(option).map_err(|e| format!("network: {e}")),
-        None => Err("network: give a name".into()),
+    match option.starts_with('{') {
+        false => Network::by_name(option).ok_or_else(|| format!("network: '{option}' is not known")),
+        true if cfg!(feature = "networks") => Network::from_json(option).map_err(|e| format!("network: {e}")),
+        true => Err("network: give a name".into()),
     }
 }
 
-/// The start: the chain that upstreams prove for `"work"`, the given block, or the newest built-in checkpoint.
-fn start(option: Option<&str>, network: &Network, min_work: u64) -> Result<Start, String> {
-    Ok(match option {
-        None => Start::At(newest(network)?),
-        Some(r#""work""#) if !cfg!(feature = "work-start") => {
-            return Err(
-                "checkpoint: 'work' is not in this module: use createProvider of rootlight/index.js".into()
-            );
-        }
-        Some(r#""work""#) if min_work == 0 => {
-            return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into());
-        }
-        #[cfg(feature = "work-start")]
-        Some(r#""work""#) => Start::Work(network.start_by_work().map_err(|e| format!("checkpoint: {e}"))?),
-        Some(block) => {
-            let block: CheckpointOption<'_> = serde_json::from_str(block)
-                .map_err(|e| format!("checkpoint: {e}: give {{number, hash}} or 'work'"))?;
-            Start::At(block.read()?)
-        }
+/// The start: the chain that upstreams prove for `'work'`, the given block, or the newest built-in checkpoint.
+fn start(option: &JsValue, network: &Network, min_work: u64) -> Result<Start, String> {
+    if option.is_undefined() || option.is_null() {
+        return newest(network).map(Start::At);
+    }
+    if option.as_string().as_deref() != Some("work") {
+        return block(option).map(Start::At);
+    }
+    if !cfg!(feature = "work-start") {
+        return Err(
+            "checkpoint: 'work' is not in this module: use createProvider of rootlight/index.js".into()
+        );
+    }
+    if min_work == 0 {
+        return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into());
+    }
+    by_work(network)
+}
+
+#[cfg(feature = "work-start")]
+fn by_work(network: &Network) -> Result<Start, String> {
+    network.start_by_work().map(Start::Work).map_err(|e| format!("checkpoint: {e}"))
+}
+
+#[cfg(not(feature = "work-start"))]
+fn by_work(network: &Network) -> Result<Start, String> {
+    newest(network).map(Start::At)
+}
+
+/// The block that a caller gives.
+fn block(option: &JsValue) -> Result<Checkpoint, String> {
+    let form = |error| format!("{error}: give {{number, hash}} or 'work'");
+    let block = Members::of(option, "checkpoint", &BLOCK).map_err(form)?;
+    let missing = |member| form(format!("checkpoint: {member} is missing"));
+    let hash = block.text("hash").map_err(form)?.ok_or_else(|| missing("hash"))?;
+    let total_difficulty = match block.text("totalDifficulty").map_err(form)? {
+        Some(text) => Some(difficulty(&text).ok_or("checkpoint.totalDifficulty: not a number")?),
+        None => None,
+    };
+    Ok(Checkpoint {
+        number: block.number("number").map_err(form)?.ok_or_else(|| missing("number"))?,
+        hash: hash.parse().map_err(|e| format!("checkpoint.hash: {e}"))?,
+        total_difficulty,
     })
+}
+
+fn difficulty(text: &str) -> Option<U256> {
+    // The parser takes no digits as 0 and skips underscores.
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let valid = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    text.parse().ok().filter(|_| valid)
 }
 
 /// The newest built-in checkpoint, or genesis if there is none. An error if the checkpoint is too old.

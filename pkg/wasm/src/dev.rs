@@ -1,6 +1,5 @@
 //! The development chain in a page. It has no upstream and sends nothing over the network.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,32 +10,17 @@ use rootlight::dev::{
 };
 use rootlight::engine::{DevNode, MAX_FILTERS, Moment};
 use rootlight::rpc::{Connection, Dispatcher, LocalClient, LocalMessage};
-use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::host::{Deadline, moment, sleep};
+use crate::options::Members;
 
 /// Milliseconds between two checks of the clock; block times are whole seconds.
 const TICK: f64 = 200.0;
 
-/// The options of `start`, as JSON.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Options<'a> {
-    accounts: Option<u32>,
-    #[serde(borrow)]
-    balance: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    mnemonic: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    block_time: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    hardfork: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    genesis: Option<Cow<'a, str>>,
-    history: Option<u64>,
-}
+/// The names of the options.
+const OPTIONS: [&str; 7] = ["accounts", "balance", "mnemonic", "blockTime", "hardfork", "genesis", "history"];
 
 /// Randomness for messages, derived from one secret of the host.
 struct Entropy {
@@ -89,14 +73,14 @@ impl core::fmt::Debug for DevChain {
 impl DevChain {
     /// Starts a chain at its genesis.
     ///
-    /// `options` is JSON: `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`, with
+    /// `options` has `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`, with
     /// the meaning of the command line's flags. `secret` is 32 random bytes.
     ///
     /// # Errors
     /// Which option is wrong, and why.
     #[wasm_bindgen(constructor)]
-    pub fn new(options: &str, secret: &[u8]) -> Result<DevChain, String> {
-        let options: Options<'_> = serde_json::from_str(options).map_err(|e| unusable("options", e))?;
+    pub fn new(options: &JsValue, secret: &[u8]) -> Result<DevChain, String> {
+        let options = Members::of(options, "options", &OPTIONS)?;
         let mut entropy = Entropy::new(secret)?;
         let node = node(&options, entropy.moment())?;
         let client = LocalClient::new(Box::new(node));
@@ -137,26 +121,29 @@ fn unusable(option: &str, reason: impl core::fmt::Display) -> String {
     format!("{option}: {reason}")
 }
 
-fn node(options: &Options<'_>, now: Moment) -> Result<DevNode, String> {
-    let mut accounts =
-        DevAccounts { count: options.accounts.unwrap_or(DEFAULT_ACCOUNTS), ..DevAccounts::default() };
-    if let Some(mnemonic) = &options.mnemonic {
-        accounts.mnemonic = mnemonic.to_string();
+fn node(options: &Members<'_>, now: Moment) -> Result<DevNode, String> {
+    let mut accounts = DevAccounts::default();
+    let count = options.number("accounts")?.map_or(Ok(DEFAULT_ACCOUNTS), u32::try_from);
+    accounts.count = count.map_err(|_| unusable("accounts", "too many"))?;
+    if let Some(mnemonic) = options.text("mnemonic")? {
+        accounts.mnemonic = mnemonic;
     }
-    if let Some(balance) = &options.balance {
-        accounts.balance = rbtc(balance).map_err(|e| unusable("balance", e))?;
+    if let Some(balance) = options.text("balance")? {
+        accounts.balance = rbtc(&balance).map_err(|e| unusable("balance", e))?;
     }
-    let mining = options.block_time.as_deref().map(Mining::from_block_time).transpose();
+    let (block_time, hardfork, genesis) =
+        (options.text("blockTime")?, options.text("hardfork")?, options.text("genesis")?);
+    let mining = block_time.as_deref().map(Mining::from_block_time).transpose();
     let wanted = DevOptions {
         accounts,
-        hardfork: options.hardfork.as_deref(),
-        genesis: options.genesis.as_deref(),
+        hardfork: hardfork.as_deref(),
+        genesis: genesis.as_deref(),
         // Pages get the same chain each time; the clock of block 1 is the present.
         genesis_time: None,
         mining: mining.map_err(|e| unusable("blockTime", e))?,
     };
     let mut config = wanted.config().map_err(|e| unusable(option_of(&e), e))?;
-    config.history = Some(options.history.unwrap_or(DEFAULT_HISTORY));
+    config.history = Some(options.number("history")?.unwrap_or(DEFAULT_HISTORY));
     config.version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/dev").into();
     DevNode::new(config, now).map_err(|e| e.to_string())
 }
