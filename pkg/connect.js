@@ -93,7 +93,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
   whenOnline(life, () => client?.wake());
   return {
-    send: (text, quiet) => life.run(() => client.request(text), quiet),
+    send: (text, quiet) => life.now(() => client.request(text), quiet),
     takeChanged: () => client?.takeChanged(),
     closed,
   };

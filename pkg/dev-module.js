@@ -33,7 +33,7 @@ export async function openChain(life, options) {
     chain = undefined;
   });
   return {
-    send: (message, quiet) => life.run(() => chain.request(message), quiet),
+    send: (message, quiet) => life.now(() => chain.request(message), quiet),
     takeChanged: () => chain?.takeChanged(),
   };
 }

@@ -42,6 +42,27 @@ export function newLife() {
 
   const left = () => leaving && held === 0 && end(leaving);
 
+  /** See the method of this name. */
+  function run(work, quiet = false) {
+    if (ended) return Promise.reject(ended.reason);
+    return new Promise((resolve, reject) => {
+      const settle = (how) => (value) => {
+        if (!waits.delete(fail)) return;
+        if (!quiet) hold(-1);
+        how(value);
+        left();
+      };
+      const fail = settle(reject);
+      waits.add(fail);
+      if (!quiet) hold(1);
+      try {
+        Promise.resolve(work()).then(settle(resolve), fail);
+      } catch (error) {
+        fail(error);
+      }
+    });
+  }
+
   return {
     /** The reason for the end; undefined before the end. */
     get reason() {
@@ -57,24 +78,20 @@ export function newLife() {
      * @param {() => T | Promise<T>} work
      * @returns {Promise<T>}
      */
-    run(work, quiet = false) {
+    run,
+    /**
+     * As `run`, but returns a result that is no promise as it is: most calls are answered at once, and a promise and a timer
+     * for each would take as long as the answer.
+     * @template T
+     * @param {() => T | Promise<T>} work
+     * @returns {T | Promise<T>}
+     */
+    now(work, quiet) {
       if (ended) return Promise.reject(ended.reason);
-      return new Promise((resolve, reject) => {
-        const settle = (how) => (value) => {
-          if (!waits.delete(fail)) return;
-          if (!quiet) hold(-1);
-          how(value);
-          left();
-        };
-        const fail = settle(reject);
-        waits.add(fail);
-        if (!quiet) hold(1);
-        try {
-          Promise.resolve(work()).then(settle(resolve), fail);
-        } catch (error) {
-          fail(error);
-        }
-      });
+      const value = work();
+      // The work may have ended the provider.
+      if (ended) return Promise.reject(ended.reason);
+      return value instanceof Promise ? run(() => value, quiet) : value;
     },
     /** Registers work for the end; runs it at once if the provider has ended. Work runs in the order of registration. */
     onEnd(work) {

@@ -11,8 +11,8 @@ const LOOK_AGAIN = 10_000;
 /**
  * A client or a development chain.
  * @typedef {object} Link
- * @property {(message: string, quiet?: boolean) => Promise<string | undefined>} send answers a JSON-RPC request; `quiet` if
- * no caller waits for the answer
+ * @property {(message: string, quiet?: boolean) => string | undefined | Promise<string | undefined>} send answers a JSON-RPC
+ * request, at once if it can; `quiet` if no caller waits for the answer
  * @property {() => boolean | undefined} takeChanged whether the answers since the last call have changed the chain or its pool
  * @property {Promise<void>} [closed] resolves after the end, when nothing is left to write
  *
@@ -92,9 +92,13 @@ function newShell({ signer, interval, holdsKeys = false }) {
   /** Work for the end of the provider. */
   const ends = [];
   let closed;
-  // Not an async function: each of these costs several percent of the time of a short call.
-  const ask = (call, quiet) => current.send(message(call), quiet).then(answered);
-  const events = withEvents(ask, interval, () => current.takeChanged());
+  /** Asks the client; returns the answer if the client has it at once, otherwise a promise. */
+  function askNow(call, quiet) {
+    const answer = current.send(message(call), quiet);
+    return answer instanceof Promise ? answer.then(answered) : answered(answer);
+  }
+  const ask = async (call, quiet) => askNow(call, quiet);
+  const events = withEvents(askNow, interval, () => current.takeChanged());
   const { emit, listens } = events;
 
   function close(reason) {

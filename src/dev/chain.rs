@@ -149,7 +149,7 @@ impl DevChain {
 
     /// Sets the cache of analysed code, also for the chain that [`Self::reset`] returns to. See [`LocalChain::set_codes`].
     #[cfg(feature = "node-methods")]
-    pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
+    pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.genesis.set_codes(codes.clone());
         self.chain.set_codes(codes);
     }

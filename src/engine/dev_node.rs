@@ -145,7 +145,7 @@ impl Node for DevNode {
     }
 
     #[cfg(feature = "node-methods")]
-    fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
+    fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.chain.set_codes(codes);
     }
 

@@ -125,7 +125,7 @@ impl Node for FollowNode {
     }
 
     #[cfg(feature = "node-methods")]
-    fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
+    fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.chain.set_codes(codes);
     }
 

@@ -14,9 +14,9 @@ use super::{
 use crate::exec::BlockObserver;
 use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
-    exec::CallPolicy,
-    light::{Known, Location, PinnedHead, UpstreamState},
-    state::{Fact, StateError, StateReader, TrieState, facts},
+    exec::{CallPolicy, CodeCache},
+    light::{Derived, Deriving, Known, Location, PinnedHead, UpstreamState},
+    state::{Fact, RememberedState, StateError, StateReader, TrieState, facts},
     trie::{self, WalkError},
     types::{BlockRef, Transaction},
 };
@@ -31,6 +31,7 @@ const MAX_LIGHT_TRACED_BLOCKS: u64 = 128;
 pub struct LightView<'a> {
     pinned: &'a PinnedHead,
     known: Known<'a>,
+    deriving: Deriving<'a>,
     interrupt: &'a dyn Fn() -> bool,
     /// Whether an answer rests on an absence that cannot be proven.
     unproven: Cell<bool>,
@@ -39,12 +40,17 @@ pub struct LightView<'a> {
 impl<'a> LightView<'a> {
     /// A view of the pinned head with the known facts; `interrupt` tells when a run has used up its time.
     pub fn new(pinned: &'a PinnedHead, known: Known<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
-        Self { pinned, known, interrupt, unproven: Cell::new(false) }
+        Self { pinned, known, deriving: Deriving::new(known), interrupt, unproven: Cell::new(false) }
     }
 
     /// Whether data that was read since the last call rests on an absence that cannot be proven.
     pub fn take_unproven(&self) -> bool {
         self.unproven.take()
+    }
+
+    /// What the calls on this view have computed, for later ones.
+    pub(crate) fn into_derived(self) -> Derived {
+        self.deriving.into_new()
     }
 
     /// The chain. Every header that this view returns is read from here.
@@ -299,12 +305,16 @@ impl View for LightView<'_> {
         if !self.pinned.network.rules(header.number).has(Rule::Rskip126) {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
-        Ok(Box::new(TrieState::new(self.known, header.state_root)))
+        Ok(Box::new(RememberedState::new(TrieState::new(self.known, header.state_root), &self.deriving)))
     }
 
     #[cfg(feature = "local")]
     fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
         super::light_replay::replay(self, self.known, header, observer)
+    }
+
+    fn codes(&self) -> Option<&dyn CodeCache> {
+        Some(&self.deriving)
     }
 
     fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {

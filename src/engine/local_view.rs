@@ -273,7 +273,8 @@ impl View for LocalView<'_> {
 
     #[cfg(feature = "node-methods")]
     fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
-        self.chain().codes().map(|codes| &**codes)
+        let codes = self.chain().codes()?;
+        Some(&**codes)
     }
 
     #[cfg(feature = "node-methods")]

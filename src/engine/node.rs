@@ -108,7 +108,7 @@ pub trait Node: Send {
 
     /// Sets the cache of analysed code for calls; see `LocalChain::set_codes`.
     #[cfg(feature = "node-methods")]
-    fn set_codes(&mut self, _codes: Arc<dyn crate::exec::CodeCache>) {}
+    fn set_codes(&mut self, _codes: Arc<dyn crate::exec::SharedCodes>) {}
 
     /// Sets the recovery of the senders of imported transactions; see `LocalChain::set_recovery`.
     #[cfg(feature = "hosted")]

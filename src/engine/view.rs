@@ -275,8 +275,7 @@ pub trait View {
         u64::MAX
     }
 
-    /// The analysed code that calls on this chain share, if the host keeps any.
-    #[cfg(feature = "node-methods")]
+    /// The analysed code that calls on this chain share, if any is kept.
     fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
         None
     }

@@ -85,8 +85,12 @@ pub trait EvmState {
 #[derive(Clone, Debug)]
 pub struct ReadyCode(Bytecode);
 
-#[cfg(feature = "node-methods")]
 impl ReadyCode {
+    #[cfg(test)]
+    pub(crate) fn of(code: Bytes) -> Self {
+        Self(bytecode(code))
+    }
+
     /// Length of the code in bytes. The analysed code takes an eighth more, for its jump targets.
     #[must_use]
     pub fn size(&self) -> usize {

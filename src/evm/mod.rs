@@ -12,6 +12,7 @@ mod calls;
 mod changes;
 mod code;
 mod collisions;
+mod common_opcodes;
 mod context;
 mod creates;
 mod database;

@@ -3,7 +3,7 @@
 use alloy_primitives::U256;
 use revm::bytecode::opcode as op;
 use revm::handler::instructions::EthInstructions;
-use revm::interpreter::instructions::{gas_table_spec, host, instruction_table};
+use revm::interpreter::instructions::{gas_table_spec, host};
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::interpreter_types::{
     InputsTr as _, Jumps as _, LegacyBytecode as _, RuntimeFlag as _,
@@ -11,6 +11,7 @@ use revm::interpreter::interpreter_types::{
 use revm::interpreter::{Host as _, Instruction, InstructionContext, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
+use super::common_opcodes::common_opcodes;
 use super::context::{EvmContext, EvmDatabase, OpcodeContext, OpcodeResult, charge, pop, push};
 use super::touches::Touch;
 use super::{accounts, calls, creates};
@@ -23,23 +24,7 @@ const DUPN: u8 = 0xa8;
 const SWAPN: u8 = 0xa9;
 const TXINDEX: u8 = 0xaa;
 
-/// Opcodes of `revm` that do not exist in any era of Rootstock.
-const NEVER: [u8; 12] = [
-    op::CLZ,
-    op::BLOBHASH,
-    op::BLOBBASEFEE,
-    op::SLOTNUM,
-    op::DUPN,
-    op::SWAPN,
-    op::EXCHANGE,
-    0xb0,
-    0xe0,
-    0xf6,
-    0xfb,
-    0xfc,
-];
-
-/// Opcodes of `revm`'s table that exist only under a rule.
+/// Opcodes of the tables that exist only under a rule.
 const GATED: [(u8, Rule); 5] = [
     (op::SHL, Rule::Rskip120),
     (op::SHR, Rule::Rskip120),
@@ -51,10 +36,7 @@ const GATED: [(u8, Rule); 5] = [
 /// The instruction table for blocks under these rules.
 pub(super) fn instructions<'a, DB: EvmDatabase>(rules: RuleSet) -> Instructions<'a, DB> {
     let spec = SpecId::PETERSBURG;
-    let mut table = EthInstructions::new(instruction_table(), gas_table_spec(spec), spec);
-    for code in NEVER {
-        table.insert_instruction(code, Instruction::unknown(), 0);
-    }
+    let mut table = EthInstructions::new(const { common_opcodes() }, gas_table_spec(spec), spec);
     always(&mut table);
     by_rule(&mut table, rules);
     for (code, rule) in GATED {

@@ -6,11 +6,16 @@ use alloy_primitives::B256;
 
 use crate::evm::ReadyCode;
 
-/// A cache of analysed code by its hash. The host provides it and bounds its memory; it may forget any code at any time.
-pub trait CodeCache: Debug + Send + Sync {
+/// A cache of analysed code by its hash. Its owner bounds its memory; it may forget any code at any time.
+pub trait CodeCache {
     /// The code with this hash, if the cache has it.
     fn get(&self, hash: &B256) -> Option<ReadyCode>;
 
     /// Offers code to the cache.
     fn keep(&self, hash: B256, code: ReadyCode);
 }
+
+/// A cache that the host provides for all threads.
+pub trait SharedCodes: CodeCache + Debug + Send + Sync {}
+
+impl<T: CodeCache + Debug + Send + Sync> SharedCodes for T {}

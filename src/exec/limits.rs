@@ -30,7 +30,6 @@ pub struct RunLimits<'a> {
     #[cfg(feature = "node-methods")]
     pub is_attempt: bool,
     /// Analysed code of earlier runs. A run does not read code from the state that is found here.
-    #[cfg(feature = "node-methods")]
     pub codes: Option<&'a dyn super::CodeCache>,
 }
 
@@ -44,7 +43,6 @@ impl Default for RunLimits<'_> {
             interrupt: &|| false,
             #[cfg(feature = "node-methods")]
             is_attempt: false,
-            #[cfg(feature = "node-methods")]
             codes: None,
         }
     }

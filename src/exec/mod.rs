@@ -21,7 +21,6 @@ mod block_error;
 mod block_hashes;
 mod build;
 mod call;
-#[cfg(feature = "node-methods")]
 mod code_cache;
 mod estimate;
 mod genesis;
@@ -44,7 +43,6 @@ mod transaction;
 mod transaction_error;
 mod transaction_state;
 
-#[cfg(feature = "node-methods")]
 pub use crate::evm::ReadyCode;
 pub use crate::evm::{
     FrameClose, FrameKind, FrameStart, HaltReason, Inspector, MAX_INIT_CODE, StepEnd, StepStart,
@@ -56,8 +54,7 @@ pub use block_error::{BlockError, Mismatch};
 pub use block_hashes::BlockHashes;
 pub use build::{Built, TransactionCandidate, build_block, build_in};
 pub use call::{BlockEnvironment, CallContext, CallMessage, call, call_watched};
-#[cfg(feature = "node-methods")]
-pub use code_cache::CodeCache;
+pub use code_cache::{CodeCache, SharedCodes};
 pub use estimate::{Estimate, estimate};
 pub use genesis::GenesisBlock;
 pub use interrupts::{Interrupts, Watchdog};

@@ -1,6 +1,7 @@
 //! The state below a local call. Missing data are recorded and read as zero, so that the run can continue.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -8,9 +9,7 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use super::block_hashes::BlockHashes;
 use super::limits::RunLimits;
 use super::stop::CallStop;
-#[cfg(feature = "node-methods")]
-use crate::evm::ReadyCode;
-use crate::evm::{EvmAccount, EvmState};
+use crate::evm::{EvmAccount, EvmState, ReadyCode};
 use crate::state::{AccountState, Corrupt, StateError, StateKey, StateOverride, StateReader};
 use crate::types::{Header, SealedHeader};
 
@@ -29,9 +28,8 @@ pub(super) struct Recorder<'a> {
     lacking: BTreeSet<StateKey>,
     corrupt: Option<(StateKey, Corrupt)>,
     /// For each code hash, an account with this code and the length of the code. Filled when accounts are
-    /// read.
-    codes: BTreeMap<B256, (Address, u32)>,
-    #[cfg(feature = "node-methods")]
+    /// read. The values are shared only so that all maps by hash are the same machine code.
+    codes: BTreeMap<B256, Arc<(Address, u32)>>,
     ready: Option<&'a dyn super::CodeCache>,
 }
 
@@ -54,7 +52,6 @@ impl<'a> Recorder<'a> {
             lacking: BTreeSet::new(),
             corrupt: None,
             codes: BTreeMap::new(),
-            #[cfg(feature = "node-methods")]
             ready: limits.codes,
         }
     }
@@ -103,7 +100,7 @@ impl EvmState for Recorder<'_> {
         // account.
         let sends = self.sender == Some(address);
         account.or(sends.then_some(AccountState::EMPTY)).map(|account| {
-            self.codes.insert(account.code_hash, (address, account.code_size));
+            self.codes.insert(account.code_hash, Arc::new((address, account.code_size)));
             EvmAccount {
                 nonce: account.nonce,
                 balance: account.balance,
@@ -115,8 +112,8 @@ impl EvmState for Recorder<'_> {
 
     fn code(&mut self, code_hash: B256) -> Bytes {
         match self.codes.get(&code_hash) {
-            Some((address, _)) => {
-                let read = self.state.code(address);
+            Some(known) => {
+                let read = self.state.code(&known.0);
                 self.note(read)
             }
             None => Bytes::new(),
@@ -124,7 +121,7 @@ impl EvmState for Recorder<'_> {
     }
 
     fn code_size(&mut self, code_hash: B256) -> usize {
-        self.codes.get(&code_hash).map_or(0, |(_, size)| usize::try_from(*size).unwrap_or(usize::MAX))
+        self.codes.get(&code_hash).map_or(0, |known| usize::try_from(known.1).unwrap_or(usize::MAX))
     }
 
     fn is_contract(&mut self, address: Address) -> bool {
@@ -163,14 +160,12 @@ impl EvmState for Recorder<'_> {
         self.note(read)
     }
 
-    #[cfg(feature = "node-methods")]
     fn ready_code(&self, code_hash: B256) -> Option<ReadyCode> {
         self.ready?.get(&code_hash)
     }
 
     /// Code that the state does not have was read as empty and is not kept. Neither is that of an override: callers can
     /// make up any number of such codes.
-    #[cfg(feature = "node-methods")]
     fn keep_code(&mut self, code_hash: B256, code: ReadyCode) {
         let is_made_up = self.overrides.accounts.values().any(|over| over.code.is_some());
         let is_whole = code.size() > 0 && code.size() == self.code_size(code_hash);

@@ -5,6 +5,7 @@ use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 use alloy_primitives::U256;
 use alloy_primitives::{Address, B256, Bytes};
 
+use super::derived::Derived;
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
     state::{Fact, Facts, StateKey},
@@ -41,6 +42,8 @@ pub struct FactStore {
     pub(crate) locations: BTreeMap<B256, Arc<Location>>,
     /// Trie nodes, long values and codes, each under its own hash.
     pub(crate) nodes: ProvenNodes,
+    /// What calls have computed from the nodes.
+    pub(crate) derived: Derived,
     /// State keys that calls to contracts were missing, oldest first.
     pub(crate) touched: Vec<Touch>,
     /// Transactions that this client passed on to upstreams.
@@ -97,6 +100,7 @@ const NODE_BYTES: usize = 100;
 pub struct FactCache {
     young: FactStore,
     old: FactStore,
+    derived: Derived,
     touched: Vec<Touch>,
     sent: Vec<Sent>,
 }
@@ -112,6 +116,7 @@ impl FactStore {
         self.locations.extend(other.locations);
         // Nodes beyond the limit become missing again: the memory limit takes precedence.
         self.nodes.merge(other.nodes).ok();
+        self.derived.absorb(other.derived);
         self.touched.extend(other.touched);
         self.sent.extend(other.sent);
     }
@@ -119,6 +124,13 @@ impl FactStore {
     /// Whether an upstream says that a transaction is in a block.
     pub(crate) fn is_mined(&self, transaction: &B256) -> bool {
         self.locations.get(transaction).is_some_and(|place| matches!(**place, Location::Mined(_)))
+    }
+
+    /// Whether there is nothing in the store that a cache would keep.
+    fn is_empty(&self) -> bool {
+        let blocks = self.bodies.is_empty() && self.uncles.is_empty() && self.receipts.is_empty();
+        let state = self.nodes.is_empty() && self.derived.is_empty() && self.touched.is_empty();
+        blocks && state && self.locations.is_empty() && self.sent.is_empty()
     }
 
     /// Approximate memory that blocks and state take in the store, in bytes.
@@ -147,6 +159,10 @@ impl FactCache {
 
     /// Keeps the facts that a session has proven.
     pub fn absorb(&mut self, mut learned: FactStore) {
+        if learned.is_empty() {
+            return;
+        }
+        self.derived.absorb(core::mem::take(&mut learned.derived));
         learned.headers.clear();
         let mut places = core::mem::take(&mut learned.locations);
         places.retain(|hash, place| {
@@ -251,6 +267,11 @@ impl<'a> Known<'a> {
 
     fn stores(&self) -> [&'a FactStore; 3] {
         [self.own, &self.cache.young, &self.cache.old]
+    }
+
+    /// What earlier calls have computed from proven nodes.
+    pub(crate) fn derived(&self) -> [&'a Derived; 2] {
+        [&self.own.derived, &self.cache.derived]
     }
 
     /// A header by its hash; nothing but the hash is proven. `Some(None)` means that the upstreams do not know it.

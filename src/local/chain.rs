@@ -127,7 +127,7 @@ impl LocalChain {
 
     /// Sets the cache of analysed code that calls on the chain share.
     #[cfg(feature = "node-methods")]
-    pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::CodeCache>) {
+    pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.now.codes = Some(codes);
     }
 

@@ -33,7 +33,7 @@ pub struct ChainSnapshot {
     pub(super) index: Option<Arc<dyn BlockIndex>>,
     /// The analysed code that calls share, if the host keeps any.
     #[cfg(feature = "node-methods")]
-    pub(super) codes: Option<Arc<dyn crate::exec::CodeCache>>,
+    pub(super) codes: Option<Arc<dyn crate::exec::SharedCodes>>,
     /// What happened last.
     pub(super) events: Events,
 }
@@ -97,7 +97,7 @@ impl ChainSnapshot {
     /// The analysed code that calls share, if the host keeps any.
     #[cfg(feature = "node-methods")]
     #[must_use]
-    pub const fn codes(&self) -> Option<&Arc<dyn crate::exec::CodeCache>> {
+    pub const fn codes(&self) -> Option<&Arc<dyn crate::exec::SharedCodes>> {
         self.codes.as_ref()
     }
 

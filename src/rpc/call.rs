@@ -77,10 +77,12 @@ impl Place {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
-        #[cfg(feature = "node-methods")]
-        let limits = RunLimits { codes: view.codes(), is_attempt: view.is_attempt(), ..RunLimits::default() };
-        #[cfg(not(feature = "node-methods"))]
-        let limits = RunLimits::default();
+        let limits = RunLimits {
+            codes: view.codes(),
+            #[cfg(feature = "node-methods")]
+            is_attempt: view.is_attempt(),
+            ..RunLimits::default()
+        };
         self.run_on(view, &*view.state(&self.header)?, limits, run)
     }
 

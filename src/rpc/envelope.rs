@@ -93,7 +93,6 @@ impl Message {
     /// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
     pub fn parse(bytes: &[u8], max_batch: usize) -> Result<Self, EnvelopeError> {
         check_depth(bytes)?;
-        #[cfg(feature = "node-methods")]
         if let Some(message) = Self::read_once(bytes, max_batch) {
             return Ok(message);
         }
@@ -113,21 +112,24 @@ impl Message {
     }
 
     /// Reads a message in one pass. Returns `None` for a message with any fault; reading it member by member tells where
-    /// the fault is.
-    #[cfg(feature = "node-methods")]
+    /// the fault is. Browser modules have no room for batches here, which their callers do not send.
+    #[cfg_attr(not(feature = "node-methods"), expect(unused_variables, reason = "the limit of a batch"))]
     fn read_once(bytes: &[u8], max_batch: usize) -> Option<Self> {
         let text = core::str::from_utf8(bytes).ok()?;
+        match bytes.trim_ascii_start().first()? {
+            b'{' => Some(Self::Single(Entry::of(&serde_json::from_str(text).ok()?))),
+            #[cfg(feature = "node-methods")]
+            b'[' => Self::read_batch_once(text, max_batch),
+            _ => None,
+        }
+    }
+
+    #[cfg(feature = "node-methods")]
+    fn read_batch_once(text: &str, max_batch: usize) -> Option<Self> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        let message = match bytes.trim_ascii_start().first()? {
-            b'{' => Self::Single(Entry::of(&Fields::deserialize(&mut reader).ok()?)),
-            b'[' => Self::Batch(reader.deserialize_seq(Calls { max: max_batch }).ok()?),
-            _ => return None,
-        };
+        let entries = reader.deserialize_seq(Calls { max: max_batch }).ok()?;
         reader.end().ok()?;
-        Some(match message {
-            Self::Batch(entries) if entries.is_empty() => Self::EmptyBatch,
-            message => message,
-        })
+        Some(if entries.is_empty() { Self::EmptyBatch } else { Self::Batch(entries) })
     }
 }
 

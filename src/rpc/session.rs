@@ -280,6 +280,7 @@ impl Session {
         let view = LightView::new(&self.pinned, Known::new(&self.own, cache), interrupt);
         let result = request.run(&view, filters, self.pinned.now);
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
+        self.own.derived.absorb(view.into_derived());
         Some(match result {
             Ok(done) => {
                 member.level = unproven;

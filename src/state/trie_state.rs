@@ -5,9 +5,10 @@ use alloc::string::ToString;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 
 use super::account::Account;
-use super::keys::{account_key, code_key, slot_key, storage_root_key};
+use super::keys::{account_key, code_key, code_key_below, slot_key, slot_key_below, storage_root_key};
+use super::read_account::ReadAccount;
 use super::reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
-use crate::trie::{Lookup, NodeSource, WalkError, lookup};
+use crate::trie::{Lookup, NodeSource, WalkError, lookup, lookup_end};
 
 /// The state with a given root, read from nodes and long values by hash.
 ///
@@ -32,15 +33,17 @@ impl<S: NodeSource> TrieState<S> {
 
     /// Looks up a key. A missing node is reported as the missing fact `fact`.
     fn walk(&self, key: &[u8], fact: StateKey) -> Result<Lookup, StateError> {
-        lookup(&self.source, self.root, key).map_err(|error| match error {
-            WalkError::Missing(_) => StateError::Missing(fact),
-            bad => node_fault(fact, &bad),
-        })
+        lookup(&self.source, self.root, key).map_err(|error| walk_fault(fact, &error))
     }
 
     /// Reads a value of any length. A missing long value is reported as the missing fact `long`.
     fn value(&self, key: &[u8], fact: StateKey, long: StateKey) -> Result<Bytes, StateError> {
-        match self.walk(key, fact)? {
+        self.whole(self.walk(key, fact)?, long)
+    }
+
+    /// A value of any length.
+    fn whole(&self, found: Lookup, long: StateKey) -> Result<Bytes, StateError> {
+        match found {
             Lookup::Absent => Ok(Bytes::new()),
             Lookup::Found(value) => Ok(value),
             Lookup::FoundLong { hash, len } => {
@@ -55,25 +58,52 @@ impl<S: NodeSource> TrieState<S> {
     }
 }
 
-impl<S: NodeSource> StateReader for TrieState<S> {
-    fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError> {
+impl<S: NodeSource> TrieState<S> {
+    /// The account, with what reads of its storage can start from.
+    pub(super) fn read_account(&self, address: &Address) -> Result<Option<ReadAccount>, StateError> {
         let fact = StateKey::Account(*address);
-        let bytes = match self.walk(&account_key(address), fact)? {
-            Lookup::Absent => return Ok(None),
-            Lookup::Found(bytes) => bytes,
-            Lookup::FoundLong { .. } => self.value(&account_key(address), fact, fact)?,
-        };
-        let account = Account::decode(&bytes)
+        let fault = |error| walk_fault(fact, &error);
+        let key = account_key(address);
+        let (found, node) = lookup_end(&self.source, self.root, &key).map_err(fault)?;
+        if found == Lookup::Absent {
+            return Ok(None);
+        }
+        let account = Account::decode(&self.whole(found, fact)?)
             .map_err(|fault| StateError::Corrupt { key: fact, fault: Corrupt::Account(fault) })?;
         // The leaf of the code has no children and at most 44 bytes, so the account's node embeds it.
-        let (code_hash, code_size) = match self.walk(&code_key(address), fact)? {
+        let code = match &node {
+            Some(node) => node.lookup(&self.source, &code_key_below(&key)).map_err(fault)?,
+            None => Lookup::Absent,
+        };
+        let (code_hash, code_size) = match code {
             Lookup::Absent => (KECCAK256_EMPTY, 0),
             Lookup::Found(code) => {
                 (alloy_primitives::keccak256(&code), u32::try_from(code.len()).unwrap_or(u32::MAX))
             }
             Lookup::FoundLong { hash, len } => (hash, len),
         };
-        Ok(Some(AccountState { nonce: account.nonce, balance: account.balance, code_hash, code_size }))
+        let state = AccountState { nonce: account.nonce, balance: account.balance, code_hash, code_size };
+        Ok(Some(ReadAccount { state, key, node }))
+    }
+
+    /// A slot of an account that was read before.
+    pub(super) fn storage_of(
+        &self,
+        account: &ReadAccount,
+        address: &Address,
+        slot: &U256,
+    ) -> Result<Bytes, StateError> {
+        let Some(node) = &account.node else { return Ok(Bytes::new()) };
+        let key = slot_key_below(&account.key, slot);
+        let fact = StateKey::Storage(*address, *slot);
+        let found = node.lookup(&self.source, &key).map_err(|error| walk_fault(fact, &error))?;
+        self.whole(found, StateKey::StorageBytes(*address, *slot))
+    }
+}
+
+impl<S: NodeSource> StateReader for TrieState<S> {
+    fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError> {
+        Ok(self.read_account(address)?.map(|account| account.state))
     }
 
     /// The marker lies on the path to every slot, so the proof of any slot includes it.
@@ -89,6 +119,14 @@ impl<S: NodeSource> StateReader for TrieState<S> {
 
     fn code(&self, address: &Address) -> Result<Bytes, StateError> {
         self.value(&code_key(address), StateKey::Account(*address), StateKey::Code(*address))
+    }
+}
+
+/// A missing node is reported as the missing fact.
+fn walk_fault(fact: StateKey, error: &WalkError) -> StateError {
+    match error {
+        WalkError::Missing(_) => StateError::Missing(fact),
+        bad => node_fault(fact, bad),
     }
 }
 

@@ -38,6 +38,7 @@ pub use proof::{Leaf, Proven, verify_path, verify_proof};
 pub use proof_error::ProofError;
 pub use receipt::{ReceiptProofError, prove_receipt, receipt_index};
 pub use source::{FoundNode, Lookup, NodeSource, WalkError, lookup, lookup_node, lookup_value, prove};
+pub(crate) use source::{Waypoint, lookup_end};
 pub use tree::Trie;
 pub use wrap::unwrap_node;
 

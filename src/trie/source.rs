@@ -80,9 +80,53 @@ pub enum WalkError {
     },
 }
 
+/// A node on the way of a look-up, from which a look-up of a longer key with the same beginning can go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waypoint {
+    hash: B256,
+    stored: Bytes,
+    /// Bits of the key above the node.
+    above: usize,
+}
+
+impl Waypoint {
+    /// Looks up the value of `key`, whose beginning led here. The result is that of [`lookup`] from the root.
+    pub(crate) fn lookup(&self, src: &dyn NodeSource, key: &[u8]) -> Result<Lookup, WalkError> {
+        ending(src, self.clone(), key).map(|(value, _)| value)
+    }
+}
+
 /// Looks up the value of `key` in the trie with this root.
 pub fn lookup(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Lookup, WalkError> {
-    walk(src, root, key, |_| {}, |_, _, value| owned(value)).map(|end| end.unwrap_or(Lookup::Absent))
+    lookup_end(src, root, key).map(|(value, _)| value)
+}
+
+/// As [`lookup`]; returns also the node at which the key ends, unless there is none or it is embedded in its parent,
+/// and so has no nodes below it.
+pub(crate) fn lookup_end(
+    src: &dyn NodeSource,
+    root: B256,
+    key: &[u8],
+) -> Result<(Lookup, Option<Waypoint>), WalkError> {
+    match top(src, root)? {
+        Some(top) => ending(src, top, key),
+        None => Ok((Lookup::Absent, None)),
+    }
+}
+
+fn ending(src: &dyn NodeSource, from: Waypoint, key: &[u8]) -> Result<(Lookup, Option<Waypoint>), WalkError> {
+    let mut found = (Lookup::Absent, None);
+    walk(src, from, key, &mut |_| {}, &mut |node, _, value| found = (owned(value), node.cloned()))?;
+    Ok(found)
+}
+
+/// The root's node; `None` if the trie is empty.
+fn top(src: &dyn NodeSource, root: B256) -> Result<Option<Waypoint>, WalkError> {
+    if root == EMPTY_ROOT {
+        return Ok(None);
+    }
+    let stored = src.node(&root).ok_or(WalkError::Missing(root))?;
+    Ok(Some(Waypoint { hash: root, stored, above: 0 }))
 }
 
 /// Looks up the value of `key`. A long value is read from the source as well.
@@ -102,54 +146,62 @@ pub fn lookup_value(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Opti
 
 /// Looks up the node whose path ends exactly at `key`, with or without a value.
 pub fn lookup_node(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Option<FoundNode>, WalkError> {
-    walk(
-        src,
-        root,
-        key,
-        |_| {},
-        |hash, bytes, value| FoundNode {
-            hash: hash.copied().unwrap_or_else(|| keccak256(bytes)),
-            value: owned(value),
-        },
-    )
+    let Some(top) = top(src, root)? else { return Ok(None) };
+    let mut found = None;
+    walk(src, top, key, &mut |_| {}, &mut |node, bytes, value| {
+        let hash = node.map_or_else(|| keccak256(bytes), |node| node.hash);
+        found = Some(FoundNode { hash, value: owned(value) });
+    })?;
+    Ok(found)
 }
 
 /// Creates the proof of `key`: the nodes from the root to its node, or to the node where the key diverges
 /// from the trie. Embedded nodes are not listed separately. The proof in an empty trie is empty.
 pub fn prove(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
     let mut nodes = Vec::new();
-    walk(src, root, key, |node| nodes.push(node.clone()), |_, _, _| ())?;
+    if let Some(top) = top(src, root)? {
+        walk(src, top, key, &mut |node| nodes.push(node.clone()), &mut |_, _, _| {})?;
+    }
     Ok(nodes)
 }
 
-/// Follows `key` and passes every stored node on the path to `visit`. If the key ends at a node, passes its
-/// hash (`None` if embedded), serialization and value to `end`. Each step consumes at least one bit of the
-/// key, so the path is never longer than the key.
-fn walk<T>(
+/// Takes the node at which a key ends (`None` if it is embedded), its serialization and its value.
+type AtEnd<'a> = dyn FnMut(Option<&Waypoint>, &[u8], Value<'_>) + 'a;
+
+/// Follows `key` from a node on and passes every stored node on the path to `visit`. If the key ends at a node, passes
+/// it (`None` if embedded), its serialization and value to `end`. Each step consumes at least one bit of the key, so the
+/// path is never longer than the key.
+fn walk(
     src: &dyn NodeSource,
-    root: B256,
+    from: Waypoint,
     key: &[u8],
-    mut visit: impl FnMut(&Bytes),
-    end: impl FnOnce(Option<&B256>, &[u8], Value<'_>) -> T,
-) -> Result<Option<T>, WalkError> {
-    if root == EMPTY_ROOT {
-        return Ok(None);
-    }
-    let mut key = Bits::of_key(key);
-    let mut hash = root;
+    visit: &mut dyn FnMut(&Bytes),
+    end: &mut AtEnd<'_>,
+) -> Result<(), WalkError> {
+    let bits = Bits::of_key(key);
+    let mut key = bits.skip(from.above);
+    let mut at = from;
     loop {
-        let stored = src.node(&hash).ok_or(WalkError::Missing(hash))?;
-        visit(&stored);
+        visit(&at.stored);
+        let hash = at.hash;
         let bad = |error| WalkError::Bad { hash, error };
-        match parse_node(&stored).map_err(bad)?.step(key) {
-            NodeStep::Leaves => return Ok(None),
-            NodeStep::Ends(value) => return Ok(Some(end(Some(&hash), &stored, value))),
-            NodeStep::Goes(Child::Hash(next), rest) => (hash, key) = (*next, rest),
+        match parse_node(&at.stored).map_err(bad)?.step(key) {
+            NodeStep::Leaves => return Ok(()),
+            NodeStep::Ends(value) => {
+                end(Some(&at), &at.stored, value);
+                return Ok(());
+            }
+            NodeStep::Goes(Child::Hash(next), rest) => {
+                let hash = *next;
+                let stored = src.node(&hash).ok_or(WalkError::Missing(hash))?;
+                key = rest;
+                at = Waypoint { hash, stored, above: bits.len().saturating_sub(rest.len()) };
+            }
             NodeStep::Goes(Child::Embedded(bytes), rest) => {
-                return Ok(match parse_node(bytes).map_err(bad)?.step(rest) {
-                    NodeStep::Ends(value) => Some(end(None, bytes, value)),
-                    _ => None,
-                });
+                if let NodeStep::Ends(value) = parse_node(bytes).map_err(bad)?.step(rest) {
+                    end(None, bytes, value);
+                }
+                return Ok(());
             }
         }
     }

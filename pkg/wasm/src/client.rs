@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::spawn_local;
+use wasm_bindgen_futures::{future_to_promise, spawn_local};
 
 use crate::config::Config;
-use crate::driver::Driver;
+use crate::driver::{Begun, Driver};
 use crate::host::Upstream;
 
 /// A light client that answers JSON-RPC from verified data. Its errors are strings, which `pkg/connect.js` turns into
@@ -96,9 +96,17 @@ impl Client {
         driver.reach_head().await
     }
 
-    /// Answers a JSON-RPC message. Returns `None` if the message needs no answer.
-    pub async fn request(&self, message: String) -> Option<String> {
-        self.driver.answer(message.as_bytes()).await
+    /// Answers a JSON-RPC message with a text, or with `undefined` if the message needs no answer: at once if nothing has
+    /// to be fetched, otherwise with a promise.
+    pub fn request(&self, message: &str) -> JsValue {
+        match self.driver.begin(message.as_bytes()) {
+            Begun::Done(answer) => answer.into(),
+            Begun::Fetches(session, requests) => {
+                let driver = self.driver.clone();
+                let rest = async move { Ok(driver.finish(session, requests).await.into()) };
+                future_to_promise(rest).into()
+            }
+        }
     }
 
     /// Whether a request since the last call of this method may have caused events for subscribers: a transaction was sent.

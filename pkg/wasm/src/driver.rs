@@ -7,7 +7,7 @@ use rootlight::light::{
     ClientConfig, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncOptions, SyncStep,
     UpstreamRequest, UpstreamResponse,
 };
-use rootlight::rpc::{Client, SessionStep};
+use rootlight::rpc::{Answer, Client, Session, SessionStep};
 use wasm_bindgen::JsValue;
 
 use crate::config::{Config, Start};
@@ -30,6 +30,15 @@ const FOLLOWING_BYTES: usize = 128 << 20;
 /// The answer to a request that needs more than is left of [`ANSWER_BYTES`]. The code is the reference node's code for
 /// limits.
 const TOO_MUCH: &str = r#"{"error":{"code":-32005,"message":"the questions under way take answers of more than 128 MiB: ask for less, or for less at a time"}}"#;
+
+/// A message that has been run once.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// Its answer; `None` if it needs none.
+    Done(Option<String>),
+    /// It needs the responses to these requests.
+    Fetches(Box<Session>, Vec<RoutedRequest>),
+}
 
 /// A light client and its upstreams. No part of the client is borrowed while a loop waits.
 #[derive(Debug)]
@@ -239,27 +248,43 @@ impl Driver {
         answers
     }
 
-    /// Answers one message.
-    pub(crate) async fn answer(&self, message: &[u8]) -> Option<String> {
-        let mut session = self.client.open(message, moment());
+    /// Runs one message as far as the known facts allow.
+    pub(crate) fn begin(&self, message: &[u8]) -> Begun {
+        let now = moment();
+        let mut session = self.client.open(message, now);
+        match self.step(&mut session, Deadline::after(now.millis as f64)) {
+            SessionStep::Fetch(requests) => Begun::Fetches(Box::new(session), requests),
+            SessionStep::Done(answer) => Begun::Done(self.close(session, answer)),
+        }
+    }
+
+    /// Answers a message that has begun with these requests.
+    pub(crate) async fn finish(
+        &self,
+        mut session: Box<Session>,
+        mut requests: Vec<RoutedRequest>,
+    ) -> Option<String> {
         let share = self.budget.share();
         loop {
-            let deadline = Deadline::start();
-            let step = self.client.step(&mut session, &|| deadline.is_over());
-            match step {
-                SessionStep::Fetch(requests) => {
-                    let answers = self.ask(requests, &share).await;
-                    // No upstream is to blame: the session ends without an observation about its upstreams.
-                    if share.is_exceeded() {
-                        return Some(TOO_MUCH.into());
-                    }
-                    self.client.feed(&mut session, answers);
-                }
-                SessionStep::Done(answer) => {
-                    self.changed.set(self.client.close(session) || self.changed.get());
-                    return answer.map(|answer| answer.body);
-                }
+            let answers = self.ask(requests, &share).await;
+            // No upstream is to blame: the session ends without an observation about its upstreams.
+            if share.is_exceeded() {
+                return Some(TOO_MUCH.into());
+            }
+            self.client.feed(&mut session, answers);
+            match self.step(&mut session, Deadline::start()) {
+                SessionStep::Fetch(more) => requests = more,
+                SessionStep::Done(answer) => return self.close(*session, answer),
             }
         }
+    }
+
+    fn step(&self, session: &mut Session, deadline: Deadline) -> SessionStep {
+        self.client.step(session, &|| deadline.is_over())
+    }
+
+    fn close(&self, session: Session, answer: Option<Answer>) -> Option<String> {
+        self.changed.set(self.client.close(session) || self.changed.get());
+        answer.map(|answer| answer.body)
     }
 }

@@ -39,7 +39,12 @@ pub(crate) struct Deadline(f64);
 impl Deadline {
     /// The deadline of a step that starts now.
     pub(crate) fn start() -> Self {
-        Self(monotonic_now() + STEP_TIME)
+        Self::after(monotonic_now())
+    }
+
+    /// The deadline of a step that starts at this time of the monotonic clock.
+    pub(crate) fn after(millis: f64) -> Self {
+        Self(millis + STEP_TIME)
     }
 
     /// Whether the time is up.
