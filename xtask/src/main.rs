@@ -15,6 +15,7 @@ mod engines;
 mod features;
 mod fuzz;
 mod links;
+mod modules;
 mod nodes;
 mod packages;
 mod page;
@@ -52,6 +53,9 @@ cargo xtask <task>
   release [TARGET..]           static Linux programs, the npm package and checksums in target/release-artifacts
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
   bench peers                  proven calls beside Lodestar's prover and Patronum
+  bench calls [FOLDER..]       eth_call through the package in Node.js, beside @ethereumjs/evm and other builds of the package
+  bench modules                the package's modules beside Helios, smoldot and Colibri: bytes, compilation
+  bench page                   gaps of a page's thread while a client works, and its first proven answer
   bench engines                main network headers natively, in Node.js and in Chromium
   bench nodes                  the development chain beside anvil and the reference node
   bench logs                   searches for logs in a million blocks
@@ -85,6 +89,9 @@ fn main() -> ExitCode {
         Some((&"fuzz", rest)) => fuzz::run(rest),
         Some((&"bench", ["peers"])) => peers::run(),
         Some((&"bench", ["engines"])) => peers::engines(),
+        Some((&"bench", ["calls", rest @ ..])) => modules::calls(rest),
+        Some((&"bench", ["modules"])) => modules::modules(),
+        Some((&"bench", ["page"])) => modules::page(),
         Some((&"bench", ["nodes"])) => nodes::run(),
         Some((&"bench", ["rpc", rest @ ..])) => nodes::rpc(rest),
         Some((&"bench", ["logs"])) => nodes::logs(),

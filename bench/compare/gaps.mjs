@@ -1,0 +1,105 @@
+// The gaps of a page's thread in headless Chromium while a client synchronizes and answers, in a worker and on that thread, and the time
+// from the start of the page to the first proven answer with stored headers.
+//
+//   [CHROMIUM=..] [ROOTLIGHT_HEADERS=..] node gaps.mjs
+import { serveChain } from '../../pkg/test/lib/chain-server.mjs';
+import { HeaderNode, readHeaders } from '../../pkg/test/lib/headers.mjs';
+import { openPage } from '../../pkg/test/lib/in-page.mjs';
+import { serveNode } from '../../pkg/test/lib/upstream.mjs';
+
+const ROUNDS = 7;
+/** Blocks of the chain whose state is asked for. */
+const BLOCKS = 1_200;
+
+const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+
+/**
+ * Runs in the page: does some work while a message channel sends itself messages, and returns the longest pause between two of them and the
+ * time of the work, in milliseconds. Nothing else can run on the thread during a pause.
+ */
+async function probed(options, questions) {
+  const { createProvider, load } = await import('/index.js');
+  if (options?.worker === false) await load();
+  const { port1, port2 } = new MessageChannel();
+  const gaps = [];
+  let last = performance.now();
+  let over = false;
+  port1.onmessage = () => {
+    const now = performance.now();
+    gaps.push(now - last);
+    last = now;
+    if (!over) port2.postMessage(0);
+  };
+  port2.postMessage(0);
+  const began = performance.now();
+  if (options) {
+    const provider = await createProvider(options);
+    for (const question of questions) await provider.request(question);
+    provider.close();
+  } else {
+    await new Promise((resolve) => setTimeout(resolve, 400));
+  }
+  const time = performance.now() - began;
+  over = true;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  gaps.sort((a, b) => b - a);
+  return { longest: gaps[0], time, above: gaps.filter((gap) => gap > 16).length };
+}
+
+/** Runs in the page: the milliseconds from the start of the page to the first proven answer, and how many blocks the chain has. */
+async function first(options) {
+  const { createProvider } = await import('/index.js');
+  const provider = await createProvider(options);
+  const balance = await provider.request({ method: 'eth_getBalance', params: [`0x${'11'.repeat(20)}`, 'latest'] });
+  const time = performance.now();
+  const head = Number(await provider.request({ method: 'eth_blockNumber' }));
+  // What is still to be written is written before the page goes.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  provider.close();
+  return { time, head, balance };
+}
+
+async function gaps(page, name, options, questions) {
+  const seen = { longest: [], time: [], above: [] };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await page.reload();
+    const one = await page.run(probed, options, questions);
+    for (const [key, value] of Object.entries(one)) seen[key].push(value);
+  }
+  const [longest, most] = [median(seen.longest), Math.max(...seen.longest)];
+  console.log(`${name}: longest gap ${longest.toFixed(1)} ms (at most ${most.toFixed(1)}), ${median(seen.above)} above 16 ms, in ${median(seen.time).toFixed(0)} ms of work`);
+}
+
+const chain = await serveChain(BLOCKS);
+const page = await openPage();
+try {
+  const state = { ...chain.options, storage: null, pollSeconds: 3_600 };
+  const at = (number) => ({ method: 'eth_getBalance', params: [`0x${number.toString(16).padStart(40, '0')}`, 'latest'] });
+  const questions = Array.from({ length: 100 }, (_, number) => at(number + 1));
+  await gaps(page, 'no client', null, []);
+  await gaps(page, `${BLOCKS} blocks as objects and 100 balances, in a worker`, state, questions);
+  await gaps(page, 'the same on the page\'s thread', { ...state, worker: false }, questions);
+  if (process.env.ROOTLIGHT_HEADERS) {
+    const headers = readHeaders(process.env.ROOTLIGHT_HEADERS);
+    const node = await serveNode(new HeaderNode(headers, 'binary'));
+    const [{ number, hash }] = headers;
+    const main = { network: 'mainnet', checkpoint: { number, hash }, upstreams: node.url, maxAge: 0, storage: null, pollSeconds: 3_600 };
+    const head = [{ method: 'eth_blockNumber', params: [] }];
+    await gaps(page, `${headers.length - 1} main network headers, in a worker`, main, head);
+    await gaps(page, 'the same on the page\'s thread', { ...main, worker: false }, head);
+    await node.close();
+  }
+  const warm = { ...chain.options, pollSeconds: 3_600 };
+  const times = { cold: [], warm: [] };
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    await page.reload();
+    const { time, head } = await page.run(first, warm);
+    if (head !== BLOCKS) throw new Error(`ended at block ${head}`);
+    times[round === 0 ? 'cold' : 'warm'].push(time);
+  }
+  const shown = `${median(times.warm).toFixed(0)} ms (at most ${Math.max(...times.warm).toFixed(0)})`;
+  console.log(`from the start of a page to the first proven balance, ${BLOCKS} stored headers: ${shown}; without stored headers ${times.cold[0].toFixed(0)} ms`);
+} finally {
+  await page.close();
+  await chain.close();
+}
