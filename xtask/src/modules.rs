@@ -19,9 +19,7 @@ const READY: [NamedStep; 8] = [
 
 /// Compares `eth_call` through the package's provider with `@ethereumjs/evm`, and with the packages in other folders.
 pub(crate) fn calls(folders: &[&str]) -> ExitCode {
-    let token =
-        ("test contract", (|log| clients::compile(log).map(|_| String::new())) as fn(&mut Log) -> Outcome);
-    script("calls", &[token], folders)
+    script("calls", &[("test contract", token)], folders)
 }
 
 /// Compares bytes, and times to compile and instantiate, with Helios, smoldot and Colibri.
@@ -33,6 +31,10 @@ pub(crate) fn modules() -> ExitCode {
 /// start.
 pub(crate) fn page() -> ExitCode {
     script("gaps", &[], &[])
+}
+
+fn token(log: &mut Log) -> Outcome {
+    clients::compile(log).map(|_| String::new())
 }
 
 fn packages(log: &mut Log) -> Outcome {
