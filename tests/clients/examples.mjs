@@ -1,101 +1,18 @@
 // Runs the projects in examples/ as their users do: each is copied, gets the package's tarball and the registry's packages, and
-// reads a proven balance from a development chain.
+// reads a proven balance from a development chain. Other bundlers and runtimes get small projects of their own.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { extname, join, normalize } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { startBrowser } from '../../pkg/test/lib/browser.mjs';
-import { listen } from '../../pkg/test/lib/upstream.mjs';
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BUNDLERS, inBundle, runtimes } from './bundlers.mjs';
 import { startChain } from './chain.mjs';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const WORK = join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'examples-npm');
+import { ROOT, WORK, ask, inBuild, inFolder, inPage, install, packed, project, run } from './projects.mjs';
 
 /** Blocks on the chain. */
 const BLOCKS = 20;
 
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm', '.svg': 'image/svg+xml' };
-
-/** The policy of a careful site. */
-const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self' http://127.0.0.1:*";
-
-function run(cwd, program, ...args) {
-  const { status, stdout, stderr } = spawnSync(program, args, { cwd, encoding: 'utf8', timeout: 120_000 });
-  assert.equal(status, 0, `${program} ${args.join(' ')} in ${cwd}: ${stdout}${stderr}`);
-  return stdout;
-}
-
-/** Packs the package as it is published. */
-function packed() {
-  const [{ filename }] = JSON.parse(run(join(ROOT, 'pkg'), 'npm', 'pack', '--json', '--ignore-scripts', '--pack-destination', WORK));
-  return join(WORK, filename);
-}
-
-const install = (folder, ...what) => run(folder, 'npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts', ...what);
-
-/** A copy of a project with its packages. */
-function project(name, tarball) {
-  const folder = join(WORK, name);
-  cpSync(join(ROOT, 'examples', name), folder, { recursive: true });
-  install(folder, tarball);
-  return folder;
-}
-
-async function ask(url, method, ...params) {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-  const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-  const { result, error } = await response.json();
-  assert.equal(error, undefined, `${method}: ${error?.message}`);
-  return result;
-}
-
-/** A wallet with one account, as an extension puts it into the page before the page's own scripts. */
-const wallet = (account) => `let allowed = [];
-globalThis.ethereum = {
-  async request({ method }) {
-    if (method === 'eth_chainId') return '0x21';
-    if (method === 'eth_requestAccounts') allowed = [${JSON.stringify(account)}];
-    if (method === 'wallet_requestPermissions') throw Object.assign(new Error('no such method'), { code: -32601 });
-    return allowed;
-  },
-};`;
-
-/** Serves a folder as a web site, whose page has a wallet. */
-async function site(folder, account) {
-  const read = (path) => {
-    if (path === '/wallet.js') return wallet(account);
-    if (path !== '/') return readFileSync(join(folder, path));
-    return readFileSync(join(folder, 'index.html'), 'utf8').replace('<meta', '<script src="/wallet.js"></script><meta');
-  };
-  const server = createServer((request, response) => {
-    const path = normalize(new URL(request.url, 'http://localhost').pathname);
-    try {
-      const bytes = read(path);
-      response.setHeader('content-type', TYPES[extname(path) || '.html'] ?? 'application/octet-stream');
-      response.setHeader('content-security-policy', POLICY);
-      response.end(bytes);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  return listen(server);
-}
-
-/** Opens the build of a project in a browser and runs some work in the page, whose wallet has this account. */
-async function inBuild(folder, query, work, account) {
-  run(folder, 'npm', 'run', 'build');
-  const served = await site(join(folder, 'dist'), account);
-  const browser = await startBrowser();
-  try {
-    await browser.open(`${served.url}/${query}`);
-    return await browser.run(work, account);
-  } finally {
-    await browser.close();
-    await served.close();
-  }
-}
+/** The port of Next.js's server. */
+const NEXT_PORT = 14_481;
 
 /** In the page of examples/wagmi: connects and returns what it shows. */
 const connected = async () => {
@@ -107,6 +24,53 @@ const connected = async () => {
   document.getElementById('connect').click();
   await until(() => text('balance') && text('proof'));
   return ['status', 'balance', 'proof'].map(text);
+};
+
+/** In the page of examples/rainbowkit and examples/rlogin: clicks on each of these in turn and returns the balance that the page shows. */
+const clicked = async (account, selectors) => {
+  const until = async (find, what) => {
+    for (let left = 400; left > 0; left -= 1) {
+      const found = find();
+      if (found) return found;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`no ${what}: the page shows ${document.body.textContent.slice(0, 300)}`);
+  };
+  for (const [selector, text] of selectors) {
+    const fits = (element) => !element.disabled && element.textContent.includes(text);
+    (await until(() => [...document.querySelectorAll(selector)].find(fits), selector)).click();
+  }
+  return until(() => document.getElementById('balance')?.textContent, 'balance');
+};
+
+/** Where a user clicks to connect. */
+const CLICKS = {
+  rainbowkit: [['[data-testid="rk-connect-button"]', ''], ['[data-testid="rk-wallet-option-org.example.rootlight"]', '']],
+  rlogin: [['#connect', ''], ['.rlogin-header3', 'Rootlight'], ['button', 'Confirm']],
+};
+
+/** Builds and starts a project of Next.js; returns what its server renders and what the browser makes of it. */
+async function inNext(folder, query) {
+  run(folder, 'npm', 'run', 'build');
+  const url = `http://127.0.0.1:${NEXT_PORT}/${query}`;
+  const server = spawn(process.execPath, ['node_modules/next/dist/bin/next', 'start', '-p', `${NEXT_PORT}`, '-H', '127.0.0.1'], { cwd: folder, stdio: 'ignore' });
+  try {
+    const page = async () => (await fetch(url)).text();
+    let html;
+    for (let left = 200; left > 0 && !html; left -= 1) {
+      html = await page().catch(() => new Promise((resolve) => setTimeout(resolve, 100)));
+    }
+    const [, rendered] = /<p id="balance">([^<]*)</.exec(html);
+    return [rendered, await inPage(url, shownBalance)];
+  } finally {
+    server.kill();
+  }
+}
+
+const shownBalance = async () => {
+  const text = () => document.getElementById('balance').textContent;
+  for (let left = 400; left > 0 && !/wei/.test(text()); left -= 1) await new Promise((resolve) => setTimeout(resolve, 50));
+  return text();
 };
 
 /** The address of every name of {@link deployRegistry}. */
@@ -157,8 +121,6 @@ const inReadme = async (account) => {
 /** An amount in RBTC as viem shows it. */
 const shownRbtc = (wei) => `${wei / 10n ** 18n}.${String(wei % 10n ** 18n).padStart(18, '0')}`.replace(/\.?0+$/, '');
 
-rmSync(WORK, { recursive: true, force: true });
-mkdirSync(WORK, { recursive: true });
 const tarball = packed();
 const chain = await startChain('--genesis', 'regtest');
 try {
@@ -168,11 +130,19 @@ try {
   const rbtc = `${balance / 10n ** 18n}`;
   assert.ok(balance > 0n && balance % 10n ** 18n === 0n, String(balance));
 
-  for (const name of ['viem', 'ethers']) {
-    const output = run(project(name, tarball), process.execPath, 'index.mjs', account, chain.url, 'regtest');
+  const shows = (name, output) => {
     assert.match(output, new RegExp(`^${rbtc}(\\.0)? RBTC in block ${BLOCKS}$`, 'm'), name);
     assert.match(output, /verified.*, 0 blocks on top/, name);
     console.log(`${name}: ${output.trim().split('\n').join('; ')}`);
+  };
+  for (const name of ['viem', 'ethers', 'web3']) {
+    shows(name, run(project(name, tarball), process.execPath, 'index.mjs', account, chain.url, 'regtest'));
+  }
+  for (const [name, command] of Object.entries(runtimes())) {
+    for (const example of ['viem', 'ethers']) {
+      const [program, ...flags] = command;
+      shows(`${example} in ${name}`, run(join(WORK, example), program, ...flags, 'index.mjs', account, chain.url, 'regtest'));
+    }
   }
 
   const registry = await deployRegistry(chain.url, account);
@@ -186,6 +156,20 @@ try {
   const shown = await inBuild(project('wagmi', tarball), query, connected, account);
   assert.deepEqual(shown, ['Connected to Rootstock Regtest', `${shownRbtc(left)} RBTC`, 'verified, 0 blocks on top']);
   console.log(`wagmi: ${shown.join('; ')}`);
+
+  for (const [name, unit] of [['rainbowkit', `${shownRbtc(left)} RBTC`], ['rlogin', `${left} wei`]]) {
+    assert.equal(await inBuild(project(name, tarball), query, clicked, account, CLICKS[name]), unit, name);
+    console.log(`${name}: ${unit}`);
+  }
+  const next = await inNext(project('next', tarball), `${query}&address=${account}`);
+  assert.deepEqual(next, ['Verifying the chain…', `${left} wei`]);
+  console.log(`Next.js: the server shows "${next[0]}", the browser ${next[1]}`);
+
+  for (const [name, make] of Object.entries(BUNDLERS)) {
+    const shown = await inFolder(make(join(WORK, name), tarball), query, inBundle, account);
+    assert.deepEqual(shown, { balance: String(left), notes: [] }, name);
+    console.log(`${name}: ${shown.balance} wei, in a worker`);
+  }
 
   const readme = await inBuild(fromReadme(tarball, chain.url), '', inReadme, account);
   assert.deepEqual(readme, [String(BLOCKS + 1), String(left)]);
