@@ -76,7 +76,7 @@
 //! | `local` | chains that are executed here: the follower of a regtest node, traces, and what other light clients are served |
 //! | `dev` | the development chain, with its pool, keys and miner; implies `local` |
 //! | `hosted` | the profile of public services, for servers; implies `dev` |
-//! | `node-methods` | methods that only servers need, such as `rpc.discover` and `sco_banAddress`; implies `dev` and `light` |
+//! | `node-methods` | methods that only servers need, such as `rpc.discover` and `sco_banAddress`, and a client beside a full node of its own; implies `dev` and `light` |
 //! | `bridge-write` | methods of the Bridge contract that write; calls of a light client only read |
 //! | `work-start` | a start by proof of work alone, without a checkpoint; implies `light` |
 //! | `verify-headers` | verification of headers and blocks at hand |

@@ -53,9 +53,12 @@ mod processors;
 mod progress;
 pub mod record;
 mod recovery;
+#[cfg(feature = "rskj-store")]
+pub mod rskj_store;
 pub mod runs;
 pub mod server;
 pub mod service;
+pub mod sidecar;
 pub mod store;
 #[cfg(unix)]
 mod unix_socket;

@@ -111,6 +111,9 @@ pub struct Health {
     /// reading their headers.
     #[serde(rename = "logIndex", skip_serializing_if = "Option::is_none")]
     pub log_index: Option<Progress>,
+    /// Number of the newest block whose state is on the node's disk, beside a node of one's own.
+    #[serde(rename = "provableBlock", skip_serializing_if = "Option::is_none")]
+    pub provable_block: Option<u64>,
 }
 
 /// The state of the chain and of the upstreams, for metrics.
@@ -283,7 +286,7 @@ pub trait Service: Send + Sync + 'static {
 
     /// The state of the service for `GET /health`.
     fn health(&self) -> Health {
-        Health { ready: true, block_number: None, reason: None, log_index: None }
+        Health { ready: true, block_number: None, reason: None, log_index: None, provable_block: None }
     }
 
     /// The state of the chain and of the upstreams, for metrics.

@@ -22,6 +22,9 @@ pub enum Origin {
     Mined(Seal),
     /// It has the requested hash and its own proof of work, but is not connected to the chain.
     Alone(Seal),
+    /// The host's own node shows it, which is trusted.
+    #[cfg(feature = "node-methods")]
+    OwnNode,
 }
 
 /// The checks that a header has passed.
@@ -59,6 +62,12 @@ impl VerifiedHeader {
         Ok(Self::shared(candidate.into_shared(), Origin::Alone(seal), ForkDetection::NotRequired))
     }
 
+    /// A header that the host's own node shows. Nothing of it is checked here but its hash.
+    #[cfg(feature = "node-methods")]
+    pub(crate) fn of_own_node(header: Arc<SealedHeader>) -> Self {
+        Self::shared(header, Origin::OwnNode, ForkDetection::NotRequired)
+    }
+
     /// The same header with more of its fork detection data compared.
     pub(super) fn with_fork_detection(&self, fork_detection: ForkDetection) -> Self {
         Self { header: self.header.clone(), evidence: Evidence { fork_detection, ..self.evidence } }
@@ -77,14 +86,14 @@ impl VerifiedHeader {
     pub fn shows_work(&self, network: &Network) -> bool {
         let Header { shape, number, merkle_proof, coinbase_tx, .. } = self.header.header();
         match self.evidence.origin {
-            Origin::Trusted | Origin::HashLinked if shape.hash_covers_proof => true,
-            Origin::Trusted | Origin::HashLinked => {
+            Origin::Mined(_) | Origin::Alone(_) => true,
+            _ if shape.hash_covers_proof => true,
+            _ => {
                 let empty = |field: &[u8]| matches!(field, [] | [0]);
                 let candidate = HeaderCandidate::from(self.sealed().clone());
                 (*number == 0 && empty(merkle_proof) && empty(coinbase_tx))
                     || Check::new(&candidate, network, None).mined().is_ok()
             }
-            Origin::Mined(_) | Origin::Alone(_) => true,
         }
     }
 

@@ -12,12 +12,14 @@ use super::{
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
+#[cfg(feature = "node-methods")]
+use crate::{consensus::VerifiedHeader, trie::TrieStore};
 use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{CallPolicy, CodeCache},
     light::{Derived, Deriving, Known, Location, PinnedHead, UpstreamState},
     state::{Fact, RememberedState, StateError, StateReader, TrieState, facts},
-    trie::{self, WalkError},
+    trie::{self, NodeSource, WalkError},
     types::{BlockRef, Transaction},
 };
 
@@ -35,12 +37,23 @@ pub struct LightView<'a> {
     interrupt: &'a dyn Fn() -> bool,
     /// Whether an answer rests on an absence that cannot be proven.
     unproven: Cell<bool>,
+    /// Whether an answer rests on a header that only the host's own node shows.
+    #[cfg(feature = "node-methods")]
+    of_own_node: Cell<bool>,
 }
 
 impl<'a> LightView<'a> {
     /// A view of the pinned head with the known facts; `interrupt` tells when a run has used up its time.
     pub fn new(pinned: &'a PinnedHead, known: Known<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
-        Self { pinned, known, deriving: Deriving::new(known), interrupt, unproven: Cell::new(false) }
+        Self {
+            pinned,
+            known,
+            deriving: Deriving::new(known),
+            interrupt,
+            unproven: Cell::new(false),
+            #[cfg(feature = "node-methods")]
+            of_own_node: Cell::new(false),
+        }
     }
 
     /// Whether data that was read since the last call rests on an absence that cannot be proven.
@@ -51,6 +64,12 @@ impl<'a> LightView<'a> {
     /// What the calls on this view have computed, for later ones.
     pub(crate) fn into_derived(self) -> Derived {
         self.deriving.into_new()
+    }
+
+    /// Whether data that was read since the last call rests on a header that only the host's own node shows.
+    #[cfg(feature = "node-methods")]
+    pub fn take_of_own_node(&self) -> bool {
+        self.of_own_node.take()
     }
 
     /// The chain. Every header that this view returns is read from here.
@@ -100,6 +119,59 @@ impl<'a> LightView<'a> {
             Some(false) => TransactionPlace::Unknown,
             _ => TransactionPlace::Pending(transaction.clone()),
         })
+    }
+}
+
+/// Blocks below the start, which the host's own node shows.
+#[cfg(feature = "node-methods")]
+impl LightView<'_> {
+    /// The header at a height below the start.
+    fn of_own_node(&self, number: u64) -> Need<&VerifiedHeader> {
+        self.of_own_node.set(true);
+        match self.known.header_at(number) {
+            Some(header) => Ok(header),
+            None => lacking(Fact::HeaderAt(number)),
+        }
+    }
+
+    /// The ancestor at a height below the start: of a block of the chain, or of an old one that is on it.
+    fn old_ancestor(&self, block: B256, number: u64) -> Need<Option<BlockHeader>> {
+        let Some(header) = self.header_by_hash(block)? else { return Ok(None) };
+        let block = BlockRef { number: header.number, hash: block };
+        if number > block.number {
+            return Ok(None);
+        }
+        if self.pinned.trusts_below(block.number) && !self.is_canonical(block) {
+            return Err(Stop::Refused(Refusal::OffChain { block, ancestor: number }));
+        }
+        self.of_own_node(number).map(|header| Some(header.clone().into()))
+    }
+}
+
+/// Where a light client reads state: proven facts, then the store of the host's own node, if it has one.
+#[derive(Debug, Clone, Copy)]
+struct Nodes<'a> {
+    known: Known<'a>,
+    #[cfg(feature = "node-methods")]
+    store: Option<&'a dyn TrieStore>,
+}
+
+impl NodeSource for Nodes<'_> {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        let proven = self.known.node(hash);
+        #[cfg(feature = "node-methods")]
+        let proven = proven.or_else(|| self.store?.node(hash));
+        proven
+    }
+}
+
+impl<'a> LightView<'a> {
+    fn nodes(&self) -> Nodes<'a> {
+        Nodes {
+            known: self.known,
+            #[cfg(feature = "node-methods")]
+            store: self.pinned.own_node().map(|node| &*node.store as &dyn TrieStore),
+        }
     }
 }
 
@@ -181,6 +253,10 @@ impl View for LightView<'_> {
         if let Some(header) = chain.by_number(number) {
             return gate::admit(self.pinned, chain, header).map(Some);
         }
+        #[cfg(feature = "node-methods")]
+        if self.pinned.trusts_below(number) {
+            return self.of_own_node(number).map(|header| Some(header.clone().into()));
+        }
         if number < chain.lowest() {
             return Err(Stop::Refused(Refusal::TooOld { number, lowest: chain.lowest() }));
         }
@@ -197,6 +273,12 @@ impl View for LightView<'_> {
                 self.unproven.set(true);
                 Ok(None)
             }
+            #[cfg(feature = "node-methods")]
+            Some(Some(header)) if self.pinned.trusts_below(header.number) => {
+                // The block of the chain at this height tells whether this one is on it.
+                self.of_own_node(header.number)?;
+                Ok(Some(VerifiedHeader::of_own_node(header.clone()).into()))
+            }
             // A header that is known but not connected to the chain yet is missing too.
             _ => lacking(Fact::Header(hash)),
         }
@@ -208,6 +290,10 @@ impl View for LightView<'_> {
         if let Some(header) = chain.ancestor(&block, number) {
             return Ok(Some(header.into()));
         }
+        #[cfg(feature = "node-methods")]
+        if self.pinned.trusts_below(number) {
+            return self.old_ancestor(block, number);
+        }
         let above = chain.by_hash(&block).map_or(0, |header| header.number);
         if number > above {
             return Ok(None);
@@ -216,6 +302,10 @@ impl View for LightView<'_> {
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
+        #[cfg(feature = "node-methods")]
+        if self.pinned.trusts_below(block.number) {
+            return self.known.header_at(block.number).is_some_and(|header| header.hash() == block.hash);
+        }
         self.pinned.chain.as_ref().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
     }
 
@@ -284,6 +374,8 @@ impl View for LightView<'_> {
         let (number, lowest) = (block.number, chain.lowest());
         let header = match chain.by_number(number) {
             Some(header) if header.hash() == block.hash => header,
+            #[cfg(feature = "node-methods")]
+            None if self.pinned.trusts_below(number) => self.of_own_node(number)?,
             None if number < lowest => {
                 return Err(Stop::Refused(Refusal::PlacedTooOld { transaction, number, lowest }));
             }
@@ -305,7 +397,7 @@ impl View for LightView<'_> {
         if !self.pinned.network.rules(header.number).has(Rule::Rskip126) {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
-        Ok(Box::new(RememberedState::new(TrieState::new(self.known, header.state_root), &self.deriving)))
+        Ok(Box::new(RememberedState::new(TrieState::new(self.nodes(), header.state_root), &self.deriving)))
     }
 
     #[cfg(feature = "local")]
@@ -349,10 +441,10 @@ impl View for LightView<'_> {
     }
 
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
-        trie::prove(&self.known, header.state_root, key)
+        trie::prove(&self.nodes(), header.state_root, key)
     }
 
     fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
-        Ok(trie::lookup_node(&self.known, header.state_root, key)?.map(|node| node.hash))
+        Ok(trie::lookup_node(&self.nodes(), header.state_root, key)?.map(|node| node.hash))
     }
 }

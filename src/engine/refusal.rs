@@ -5,6 +5,8 @@ use thiserror::Error;
 
 #[cfg(feature = "light")]
 use crate::light::{FactFailure, LowWork, SyncFault};
+#[cfg(feature = "node-methods")]
+use crate::trie::StoreFault;
 use crate::{
     evm::precompiles::Unsimulated,
     exec::{BlockError, CallStop},
@@ -154,6 +156,30 @@ pub enum Refusal {
     /// A method of a native contract that this version does not execute: no answer is better than a wrong one.
     #[error("{0} is not simulated")]
     NotSimulated(Unsimulated),
+    /// The store of the host's own node does not have the state of a block: it was not written to disk yet, or was deleted.
+    #[cfg(feature = "node-methods")]
+    #[error(
+        "Resource unavailable: the state of block {number} is not in the node's store: a node writes its newest states to \
+         disk every blockchain.flushNumberOfBlocks blocks (1000 unless set), when rsk_flush is called on its loopback, and \
+         when it stops; ask about an older block, or lower that setting"
+    )]
+    StateNotStored {
+        /// The requested block.
+        number: u64,
+    },
+    /// The store of the host's own node has the root of a state, and gives not all nodes below it.
+    #[cfg(feature = "node-methods")]
+    #[error(
+        "Resource unavailable: the node's store does not give {hash} of the state of block {number}: {fault}"
+    )]
+    Store {
+        /// The requested block.
+        number: u64,
+        /// The key of the node or long value.
+        hash: B256,
+        /// Why.
+        fault: StoreFault,
+    },
     /// The state is older than the history that an executed chain keeps.
     #[error("State not found for block with hash {hash}: block {number} is older than the history kept")]
     StateNotKept {
@@ -236,6 +262,23 @@ fn list(facts: &Facts) -> alloc::string::String {
 }
 
 impl Refusal {
+    /// Whether a node that executes every block could run what this client cannot: the state is not held here, or the run
+    /// reaches a method of a native contract that is not simulated.
+    #[cfg(feature = "node-methods")]
+    pub(crate) fn lacks_state_or_code(&self) -> bool {
+        matches!(
+            self,
+            Self::NotSimulated(_)
+                | Self::StateNotStored { .. }
+                | Self::NoStateProofs { .. }
+                | Self::NoTotalDifficulty(_)
+                | Self::NoWork(_)
+                | Self::OffChain { .. }
+                | Self::StorageNotListed(_)
+                | Self::Unproven(_)
+        )
+    }
+
     /// JSON-RPC code: EIP-1474 `-32002` (resource unavailable), `-32005` (limit), the reference node's `-32011`
     /// (time).
     pub fn code(&self) -> i32 {

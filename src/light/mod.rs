@@ -17,6 +17,8 @@ mod header_window_test;
 mod lz4;
 mod meter;
 mod outbox;
+#[cfg(feature = "node-methods")]
+mod own_node;
 mod pinned_head;
 pub mod plan;
 pub mod prove;
@@ -41,6 +43,8 @@ pub use header_batch::{
 };
 pub use meter::Progress;
 pub use outbox::Outbox;
+#[cfg(feature = "node-methods")]
+pub use own_node::OwnNode;
 pub use pinned_head::{ClientConfig, MAX_AGE, PinnedHead, Unproven, UnprovenError};
 pub use record::{Evidence, Record};
 pub(crate) use store::Sent;

@@ -33,6 +33,9 @@ pub struct ClientConfig {
     pub max_age: u64,
     /// What to answer if no upstream gives a proof.
     pub unproven: Unproven,
+    /// The full node beside the client, if the only upstream is the host's own.
+    #[cfg(feature = "node-methods")]
+    pub own_node: Option<super::OwnNode>,
     /// The bans of the host.
     #[cfg(feature = "node-methods")]
     pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
@@ -144,6 +147,18 @@ impl PinnedHead {
     /// The chain that responses of upstreams are checked against.
     pub(crate) fn proof_context(&self) -> ProofContext<'_> {
         ProofContext { network: &self.network, chain: self.chain.as_ref() }
+    }
+
+    /// The full node beside the client.
+    #[cfg(feature = "node-methods")]
+    pub(crate) fn own_node(&self) -> Option<&super::OwnNode> {
+        self.config.own_node.as_ref()
+    }
+
+    /// Whether the upstream is the host's own node, which is trusted for blocks below the start.
+    #[cfg(feature = "node-methods")]
+    pub(crate) fn trusts_below(&self, number: u64) -> bool {
+        self.own_node().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
     }
 
     /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.

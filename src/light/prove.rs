@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+#[cfg(feature = "node-methods")]
+use super::upstream_fetch::RAW_HEADER_AT;
 use super::{
     store::{FactStore, Known, Location},
     upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
@@ -47,17 +49,22 @@ pub fn responses(
             let header = unheld_header(fetch, *hash, context)?;
             facts.headers.insert(*hash, header.map(Arc::new));
         }
+        #[cfg(feature = "node-methods")]
+        FetchTarget::One(Fact::HeaderAt(number)) => {
+            let header = Arc::new(header_at(fetch, *number, context.network)?);
+            facts.headers_at.insert(*number, VerifiedHeader::of_own_node(header));
+        }
         FetchTarget::One(Fact::Body(block)) => {
-            let body = body(first(fetch)?, &held(context, block)?, context.network)?;
+            let body = body(first(fetch)?, &held(context, known, block)?, context.network)?;
             facts.block_bytes = body.bytes();
             facts.bodies.insert(block.hash, Arc::new(body));
         }
         FetchTarget::One(Fact::Uncles(block, _)) => {
-            let header = held(context, block)?;
+            let header = held(context, known, block)?;
             facts.uncles.insert(block.hash, Arc::new(uncles(fetch, &header, context.network)?));
         }
         FetchTarget::One(Fact::Receipts(block)) => {
-            let receipts = receipts(fetch, &held(context, block)?, context.network)?;
+            let receipts = receipts(fetch, &held(context, known, block)?, context.network)?;
             facts.block_bytes = receipts.bytes();
             facts.receipts.insert(block.hash, Arc::new(receipts));
         }
@@ -67,15 +74,15 @@ pub fn responses(
             facts.locations.insert(*hash, Arc::new(place));
         }
         FetchTarget::One(Fact::State(block, key)) => {
-            let root = held(context, block)?.state_root;
+            let root = held(context, known, block)?.state_root;
             facts.nodes = long_value(first(fetch)?, root, key, known)?;
         }
         FetchTarget::Proof { block, address, slots } => {
-            let root = held(context, block)?.state_root;
+            let root = held(context, known, block)?.state_root;
             facts.nodes = account_proof(first(fetch)?, root, address, slots)?;
         }
         FetchTarget::Witness { block, .. } => {
-            facts.nodes = witness(first(fetch)?, held(context, block)?.state_root)?;
+            facts.nodes = witness(first(fetch)?, held(context, known, block)?.state_root)?;
         }
     }
     Ok(facts)
@@ -98,8 +105,12 @@ fn first(fetch: &UpstreamFetch) -> Result<&RawValue, Cause> {
 }
 
 /// The verified header that commits to a fact.
-fn held(context: ProofContext<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
+fn held(context: ProofContext<'_>, known: &Known<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
     let header = context.chain.and_then(|chain| chain.by_hash(&block.hash));
+    #[cfg(feature = "node-methods")]
+    let header = header.or_else(|| known.header_at(block.number).filter(|own| own.hash() == block.hash));
+    #[cfg(not(feature = "node-methods"))]
+    let _ = known;
     header.cloned().ok_or(Cause::Needs(Fact::Header(block.hash)))
 }
 
@@ -218,6 +229,27 @@ fn unheld_header(
         work(&found, object, network)?;
     }
     Ok(Some(found))
+}
+
+/// A header by its height, as the host's own node shows it.
+#[cfg(feature = "node-methods")]
+fn header_at(fetch: &UpstreamFetch, number: u64, network: &Network) -> Result<SealedHeader, Cause> {
+    let found = match (fetch.attempt(), fetch.responses().nth(1)) {
+        (RAW_HEADER_AT, Some(object)) => {
+            raw_header(text(first_answer(fetch)?)?, text(object)?, network).map_err(refuted)?
+        }
+        _ => {
+            let raw = first(fetch)?;
+            if is_null(raw) {
+                return Err(Cause::Denied);
+            }
+            header(raw.get(), None, network).map_err(hidden)?
+        }
+    };
+    match found.number == number {
+        true => Ok(found),
+        false => Err(Cause::Refuted(format!("the header of block {}", found.number))),
+    }
 }
 
 #[derive(Deserialize)]

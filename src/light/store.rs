@@ -6,6 +6,13 @@ use alloy_primitives::U256;
 use alloy_primitives::{Address, B256, Bytes};
 
 use super::derived::Derived;
+#[cfg(feature = "node-methods")]
+use super::upstream::UpstreamRequest;
+#[cfg(feature = "node-methods")]
+use crate::consensus::VerifiedHeader;
+#[cfg(feature = "node-methods")]
+use serde_json::value::RawValue;
+
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
     state::{Fact, Facts, StateKey},
@@ -30,6 +37,12 @@ pub enum Location {
 pub struct FactStore {
     /// Headers off the held chain by hash; `None` if the upstreams do not know the block.
     pub(crate) headers: BTreeMap<B256, Option<Arc<SealedHeader>>>,
+    /// Headers below the start by height, as the host's own node shows them.
+    #[cfg(feature = "node-methods")]
+    pub(crate) headers_at: BTreeMap<u64, VerifiedHeader>,
+    /// Responses of the host's own node that cannot change any more, by method and parameters.
+    #[cfg(feature = "node-methods")]
+    pub(crate) relayed: BTreeMap<UpstreamRequest, Arc<RawValue>>,
     /// Bodies by block hash.
     pub(crate) bodies: BTreeMap<B256, Arc<VerifiedBody>>,
     /// Uncles by block hash.
@@ -81,6 +94,10 @@ const MAX_TOUCHED_TOGETHER: usize = 4_096;
 /// Most entries of one kind in a generation of the cache. Bodies and receipts are the largest, about 100 kB each.
 const GENERATION_ENTRIES: usize = 512;
 
+/// Most headers below the start in a generation of the cache: about 1 kB each.
+#[cfg(feature = "node-methods")]
+const GENERATION_HEADERS: usize = 4_096;
+
 /// Most trie nodes in a generation of the cache: about 100 bytes each, codes up to 24 kB.
 const GENERATION_NODES: usize = 100_000;
 
@@ -109,6 +126,11 @@ impl FactStore {
     /// Takes everything over from another store.
     pub fn merge(&mut self, other: Self) {
         self.headers.extend(other.headers);
+        #[cfg(feature = "node-methods")]
+        {
+            self.headers_at.extend(other.headers_at);
+            self.relayed.extend(other.relayed);
+        }
         self.bodies.extend(other.bodies);
         self.uncles.extend(other.uncles);
         self.receipts.extend(other.receipts);
@@ -119,6 +141,14 @@ impl FactStore {
         self.derived.absorb(other.derived);
         self.touched.extend(other.touched);
         self.sent.extend(other.sent);
+    }
+
+    /// Keeps a response of the host's own node, if it cannot change any more.
+    #[cfg(feature = "node-methods")]
+    pub(crate) fn keep_relayed(&mut self, request: UpstreamRequest, response: &RawValue) {
+        let bytes = request.params.len().saturating_add(response.get().len()).saturating_add(NODE_BYTES);
+        self.block_bytes = self.block_bytes.saturating_add(bytes);
+        self.relayed.insert(request, alloc::borrow::ToOwned::to_owned(response).into());
     }
 
     /// Whether an upstream says that a transaction is in a block.
@@ -147,6 +177,10 @@ impl FactStore {
             self.receipts.len(),
             self.locations.len(),
         ];
+        #[cfg(feature = "node-methods")]
+        if self.headers_at.len() > GENERATION_HEADERS || self.relayed.len() > GENERATION_ENTRIES {
+            return true;
+        }
         largest.into_iter().any(|n| n > GENERATION_ENTRIES) || self.nodes.len() > GENERATION_NODES
     }
 }
@@ -175,6 +209,8 @@ impl FactCache {
         // One caller requested that much; most of it would not serve others.
         if learned.bytes() > GENERATION_BYTES {
             learned.bodies.clear();
+            #[cfg(feature = "node-methods")]
+            learned.relayed.clear();
             learned.receipts.clear();
             learned.block_bytes = 0;
             learned.nodes = ProvenNodes::new();
@@ -277,6 +313,18 @@ impl<'a> Known<'a> {
     /// A header by its hash; nothing but the hash is proven. `Some(None)` means that the upstreams do not know it.
     pub fn header(&self, hash: &B256) -> Option<&'a Option<Arc<SealedHeader>>> {
         self.stores().into_iter().find_map(|s| s.headers.get(hash))
+    }
+
+    /// A header below the start by its height, as the host's own node shows it.
+    #[cfg(feature = "node-methods")]
+    pub fn header_at(&self, number: u64) -> Option<&'a VerifiedHeader> {
+        self.stores().into_iter().find_map(|s| s.headers_at.get(&number))
+    }
+
+    /// A response of the host's own node that cannot change any more.
+    #[cfg(feature = "node-methods")]
+    pub(crate) fn relayed(&self, request: &UpstreamRequest) -> Option<&'a RawValue> {
+        self.stores().into_iter().find_map(|s| s.relayed.get(request)).map(|response| &**response)
     }
 
     /// The body of a block.

@@ -5,6 +5,8 @@
 
 use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
 
+#[cfg(feature = "node-methods")]
+use alloy_primitives::Bytes;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -12,7 +14,7 @@ use thiserror::Error;
 use crate::types::json::for_each_member;
 
 /// One request to an upstream.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UpstreamRequest {
     /// JSON-RPC method.
     pub method: &'static str,
@@ -34,6 +36,17 @@ pub enum RequestFailure {
         code: i64,
         /// Message, cut and with control characters removed.
         message: String,
+    },
+    /// The upstream ran code that reverted, and gives the code's output. Only the host's own node is asked to run code.
+    #[cfg(feature = "node-methods")]
+    #[error("upstream error {code}: {message}")]
+    Reverted {
+        /// JSON-RPC code.
+        code: i64,
+        /// Message.
+        message: String,
+        /// Output of the code.
+        output: Bytes,
     },
     /// The bytes are not a JSON-RPC response to the request.
     #[error("malformed response: {0}")]

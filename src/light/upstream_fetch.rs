@@ -155,6 +155,8 @@ impl FetchTarget {
     pub(super) fn block(&self) -> Option<&BlockRef> {
         match self {
             Self::One(Fact::Header(_) | Fact::Location(_)) => None,
+            #[cfg(feature = "node-methods")]
+            Self::One(Fact::HeaderAt(_)) => None,
             Self::One(
                 Fact::Body(block) | Fact::Uncles(block, _) | Fact::Receipts(block) | Fact::State(block, _),
             )
@@ -197,6 +199,10 @@ pub(super) const RAW_UNCLES: usize = 3;
 /// The last attempt for a header by its hash: raw, since JSON leaves out the uncle count that it states.
 pub(super) const RAW_HEADER: usize = 2;
 
+/// The last attempt for a header by its height, raw for the same reason.
+#[cfg(feature = "node-methods")]
+pub(super) const RAW_HEADER_AT: usize = 1;
+
 fn raw_by_hash(hash: &B256) -> UpstreamRequest {
     UpstreamRequest::new("rsk_getRawBlockHeaderByHash", format!(r#"["{hash}"]"#))
 }
@@ -209,6 +215,12 @@ fn fact_requests(fact: &Fact, attempt: usize, parts: &[B256]) -> Option<Vec<Upst
         (Fact::Header(hash), RAW_HEADER) => {
             let block = UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{hash}",true]"#));
             Some(vec![raw_by_hash(hash), block])
+        }
+        #[cfg(feature = "node-methods")]
+        (Fact::HeaderAt(number), 0..=RAW_HEADER_AT) => {
+            let block = UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#));
+            let raw = UpstreamRequest::new("rsk_getRawBlockHeaderByNumber", format!(r#"["{number:#x}"]"#));
+            Some(if attempt == RAW_HEADER_AT { vec![raw, block] } else { vec![block] })
         }
         (Fact::Body(block), 0) => one("eth_getBlockByNumber", format!(r#"["{:#x}",true]"#, block.number)),
         (Fact::Body(block), BY_HASH) => one("eth_getBlockByHash", format!(r#"["{}",true]"#, block.hash)),

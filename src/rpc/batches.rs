@@ -32,7 +32,14 @@ fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let (first, count) = (narrow(params.number(0)?), narrow(params.number(1)?).min(MAX_BATCH_HEADERS));
     let mut found: Need<Vec<_>> = Ok(Vec::new());
     for number in first..first.saturating_add(count) {
-        let Some(header) = view.header_by_number(number)? else { break };
+        let header = match view.header_by_number(number) {
+            Ok(Some(header)) => header,
+            Ok(None) => break,
+            Err(missing) => {
+                found = both(found, Err::<(), _>(missing)).map(|(found, ())| found);
+                continue;
+            }
+        };
         // A header whose proof of work was never checked is not served: its receiver would blame this client for it.
         if !view.shows_work(&header) {
             break;

@@ -342,6 +342,10 @@ pub enum RpcError {
     #[cfg(feature = "light")]
     #[error("{}", not_sent(.0))]
     NotSent(RequestFailure),
+    /// The host's own node answered with an error, or not at all.
+    #[cfg(feature = "node-methods")]
+    #[error("{}", own_node(.0))]
+    OwnNode(RequestFailure),
     /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
@@ -377,6 +381,14 @@ fn not_sent(failure: &RequestFailure) -> String {
     match failure {
         RequestFailure::Rpc { message, .. } => message.clone(),
         silent => alloc::format!("Resource unavailable: the transaction was not passed on: {silent}"),
+    }
+}
+
+#[cfg(feature = "node-methods")]
+fn own_node(failure: &RequestFailure) -> String {
+    match failure {
+        RequestFailure::Rpc { message, .. } | RequestFailure::Reverted { message, .. } => message.clone(),
+        silent => alloc::format!("Resource unavailable: the node gives no answer: {silent}"),
     }
 }
 
@@ -458,6 +470,12 @@ impl RpcError {
             Self::Refused(refusal) => refusal.code(),
             #[cfg(feature = "light")]
             Self::NotSent(RequestFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
+            #[cfg(feature = "node-methods")]
+            Self::OwnNode(RequestFailure::Rpc { code, .. } | RequestFailure::Reverted { code, .. }) => {
+                i32::try_from(*code).unwrap_or(-32603)
+            }
+            #[cfg(feature = "node-methods")]
+            Self::OwnNode(_) => -32002,
             #[cfg(feature = "light")]
             Self::NotSent(_) => -32002,
             Self::NoUpstream => -32002,
@@ -468,6 +486,8 @@ impl RpcError {
     pub fn to_json(&self) -> String {
         let data = match self {
             Self::Reverted { data, .. } => Some(hex::encode_prefixed(data)),
+            #[cfg(feature = "node-methods")]
+            Self::OwnNode(RequestFailure::Reverted { output, .. }) => Some(hex::encode_prefixed(output)),
             _ => None,
         };
         error_object(self.code(), &alloc::format!("{self}"), data.as_deref())

@@ -48,6 +48,10 @@ mod mined_test;
 #[cfg(feature = "node-methods")]
 mod node;
 mod notify;
+#[cfg(feature = "light")]
+mod obstacle;
+#[cfg(feature = "node-methods")]
+mod own_node;
 mod params;
 #[cfg(feature = "light")]
 mod poll;
@@ -95,6 +99,8 @@ pub use log_stream::{LogStream, Reply};
 pub use method::Write;
 pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching};
 pub use notify::{MORE_NOTIFICATIONS, is_gone, notification, notifications, poll_message};
+#[cfg(feature = "light")]
+pub use obstacle::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 #[cfg(feature = "node-methods")]
 pub use polled::Polled;
@@ -102,7 +108,7 @@ pub use polled::Polled;
 pub use profile::Profile;
 pub use revert::reason as revert_reason;
 #[cfg(feature = "light")]
-pub use session::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, Session, SessionStep};
+pub use session::{Session, SessionStep};
 #[cfg(feature = "light")]
 pub use share::{Alone, Lock, Share};
 #[cfg(feature = "catalogue")]

@@ -6,6 +6,8 @@ use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, sync::Ar
 use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
+#[cfg(feature = "node-methods")]
+use super::own_node::{check_range, name_at_node, runs};
 use super::{
     envelope::Outcome,
     error::RpcError,
@@ -23,6 +25,8 @@ use crate::{
         UpstreamResponse,
     },
 };
+#[cfg(feature = "node-methods")]
+use crate::{engine::gate, light::Known};
 
 /// Most upstreams that a transaction is forwarded to: further ones do not make it travel faster.
 const MAX_SENDS: usize = 4;
@@ -52,6 +56,9 @@ enum Kind {
     Send(Sent),
     /// The response on which this many upstreams of different domains agree; without agreement, this error.
     Agree(usize, RpcError),
+    /// The response of the host's own node, whatever it is.
+    #[cfg(feature = "node-methods")]
+    Relay,
 }
 
 /// How a poll ended.
@@ -81,6 +88,25 @@ impl Poll {
         Ok(Self { member, kind: Kind::Send(sent), requests })
     }
 
+    /// Asks the host's own node. The request names the pinned block. `None` if a parameter cannot be rewritten: then it is
+    /// wrong.
+    ///
+    /// # Errors
+    /// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
+    #[cfg(feature = "node-methods")]
+    pub(super) fn relay(
+        member: usize,
+        request: &Request,
+        pinned: &PinnedHead,
+    ) -> Result<Option<Self>, RpcError> {
+        gate::chain(pinned)?;
+        let Some(params) = pinned_params(request.row, request, pinned) else { return Ok(None) };
+        check_range(&params)?;
+        let asked = UpstreamRequest::new(name_at_node(request.row), params);
+        let requests = requests(&asked, pinned.roster().iter().copied().take(1));
+        Ok(Some(Self { member, kind: Kind::Relay, requests }))
+    }
+
     /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
     /// request names the pinned block.
     ///
@@ -97,6 +123,13 @@ impl Poll {
             Unproven::Quorum(count) => Some(count.max(1)),
             Unproven::Trust => Some(1),
         };
+        #[cfg(feature = "node-methods")]
+        if pinned.own_node().is_some() {
+            // The node runs what cannot be run here.
+            let asked = runs(request.row) && refusal.lacks_state_or_code();
+            let poll = if asked { Self::relay(member, request, pinned)? } else { None };
+            return poll.ok_or(RpcError::Refused(refusal));
+        }
         let without_proof = matches!(refusal, Refusal::Unproven(_) | Refusal::NoStateProofs { .. });
         let asked = Some(request.row);
         let asked = asked.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
@@ -112,6 +145,18 @@ impl Poll {
             return Err(RpcError::Refused(refusal));
         }
         Ok(Self { member, kind: Kind::Agree(wanted, RpcError::Refused(refusal)), requests })
+    }
+
+    /// The request, if it goes to the host's own node.
+    #[cfg(feature = "node-methods")]
+    pub(super) fn relayed(&self) -> Option<&UpstreamRequest> {
+        self.requests.first().filter(|_| matches!(self.kind, Kind::Relay)).map(|request| &request.request)
+    }
+
+    /// The response of the host's own node, if it is known already.
+    #[cfg(feature = "node-methods")]
+    pub(super) fn known(&self, known: &Known<'_>) -> Option<alloc::boxed::Box<RawValue>> {
+        known.relayed(self.relayed()?).map(alloc::borrow::ToOwned::to_owned)
     }
 
     /// The upstream requests of the poll.
@@ -132,6 +177,12 @@ impl Poll {
                 let outcome = sent(transaction.hash, &answered, seen);
                 let sent = outcome.is_ok().then_some(transaction);
                 Counted { outcome, unproven: false, sent }
+            }
+            #[cfg(feature = "node-methods")]
+            Kind::Relay => {
+                let silent = || Err(RequestFailure::Transport("no response".into()));
+                let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
+                Counted { unproven: answer.is_ok(), outcome: answer.map_err(RpcError::OwnNode), sent: None }
             }
             Kind::Agree(wanted, refusal) => {
                 let agreed = agreement(wanted, &answered, pinned);

@@ -9,6 +9,8 @@
 
 use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
+#[cfg(feature = "node-methods")]
+use super::own_node::{is_final, relays, stored_state};
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
@@ -17,27 +19,18 @@ use super::{
     exchange::{Answer, Exchange, State, interrupted},
     hints::{Hint, Hints, hint, is_about, misled},
     method::{Failure, Handler},
+    obstacle::{Failures, MAX_FACT_BYTES, MAX_ROUNDS, failure, obstacle},
     poll::Poll,
     prefetch::Prefetch,
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
     light::{
-        AttemptFailure, Branch, Cause, FactCache, FactFailure, FactStore, Fetch, FetchOutcome, FetchTarget,
-        Known, Observation, PinnedHead, RoutedRequest, Touch, UpstreamFetch, UpstreamResponse, plan,
+        AttemptFailure, Branch, FactCache, FactFailure, FactStore, Fetch, FetchOutcome, FetchTarget, Known,
+        Observation, PinnedHead, RoutedRequest, Touch, UpstreamFetch, UpstreamResponse, plan,
     },
     state::{Fact, Facts},
 };
-
-/// Most rounds of fetching for one message. A chain of dependent storage reads needs one round for each read.
-pub const MAX_ROUNDS: usize = 256;
-
-/// Most facts that one message may miss at once. An `eth_call` that needs more is refused.
-pub const MAX_FACTS: usize = 4096;
-
-/// Most bytes of blocks and state that one message keeps until it is answered, approximately: the logs of 2,000
-/// blocks of the main network take some 30 MiB.
-pub const MAX_FACT_BYTES: usize = 48 * 1024 * 1024;
 
 /// Most upstream requests of one round (four batches of forty). A fact that alone needs more may exceed it.
 const MAX_REQUESTS: usize = 160;
@@ -133,7 +126,7 @@ impl Session {
             if !requests.is_empty() {
                 return SessionStep::Fetch(requests);
             }
-            self.pass_on();
+            self.pass_on(cache);
             let lacking = self.run_pending(cache, filters.as_deref_mut(), interrupt);
             if lacking.is_empty() && self.requests().is_empty() {
                 return SessionStep::Done(self.exchange.answer());
@@ -205,13 +198,32 @@ impl Session {
     }
 
     /// Forwards transactions to upstreams: a light client has no pool of its own.
-    fn pass_on(&mut self) {
+    #[cfg_attr(
+        not(feature = "node-methods"),
+        expect(unused_variables, reason = "only servers keep such responses")
+    )]
+    fn pass_on(&mut self, cache: &FactCache) {
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(request) = &member.state else { continue };
-            if !matches!(request.row.handler, Handler::Forward(..)) {
+            let poll = match request.row.handler {
+                Handler::Forward(..) => Poll::send(place, request, &self.pinned),
+                #[cfg(feature = "node-methods")]
+                _ if self.pinned.own_node().is_some_and(|node| relays(node, request.row)) => {
+                    match Poll::relay(place, request, &self.pinned) {
+                        Ok(None) => continue,
+                        Ok(Some(poll)) => Ok(poll),
+                        Err(error) => Err(error),
+                    }
+                }
+                _ => continue,
+            };
+            #[cfg(feature = "node-methods")]
+            if let Some(known) = poll.as_ref().ok().and_then(|poll| poll.known(&Known::new(&self.own, cache)))
+            {
+                (member.level, member.state) = (Some(Level::Unproven), State::Finished(Ok(known)));
                 continue;
             }
-            member.state = match Poll::send(place, request, &self.pinned) {
+            member.state = match poll {
                 Ok(poll) => {
                     self.polls.push(poll);
                     State::Polled
@@ -224,9 +236,18 @@ impl Session {
     /// Evaluates the responses to the polls.
     fn count(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
         for poll in core::mem::take(&mut self.polls) {
+            #[cfg(feature = "node-methods")]
+            let asked = poll.relayed().cloned();
             let (place, counted) = poll.count(responses, &self.pinned, &mut self.observations);
             if let Some(member) = self.exchange.members.get_mut(place) {
                 member.level = counted.unproven.then_some(Level::Unproven);
+            }
+            #[cfg(feature = "node-methods")]
+            if let (Some(asked), Ok(response)) = (asked, &counted.outcome) {
+                let head = self.pinned.chain().map_or(0, |chain| chain.head().number);
+                if is_final(response, head) {
+                    self.own.keep_relayed(asked, response);
+                }
             }
             // If the answer is too long, its error replaces it, and the level goes too.
             self.exchange.finish(place, counted.outcome);
@@ -248,7 +269,12 @@ impl Session {
     ) -> Facts {
         let (mut lacking, mut touched) = (Facts::new(), Vec::new());
         for place in 0..self.exchange.members.len() {
-            match self.run(place, cache, filters.as_deref_mut(), interrupt) {
+            let run = self.run(place, cache, filters.as_deref_mut(), interrupt);
+            #[cfg(feature = "node-methods")]
+            let run = self.with_stored_state(run, cache, |session| {
+                session.run(place, cache, filters.as_deref_mut(), interrupt)
+            });
+            match run {
                 None => {}
                 Some(Ok(Err(RpcError::Refused(refusal)))) => self.refuse_finally(place, refusal),
                 Some(Ok(outcome)) => self.exchange.finish(place, outcome),
@@ -263,6 +289,34 @@ impl Session {
         lacking
     }
 
+    /// Repeats a run that misses state with that state, read from the store of the host's own node, until it misses
+    /// something else. Only runs that read proven facts alone miss what the store has.
+    #[cfg(feature = "node-methods")]
+    fn with_stored_state(
+        &mut self,
+        mut run: Run,
+        cache: &FactCache,
+        mut again: impl FnMut(&mut Self) -> Run,
+    ) -> Run {
+        for _ in 0..MAX_ROUNDS {
+            let Some(Err(Stop::Lacking(facts))) = &run else { return run };
+            let Some(node) = self.pinned.own_node() else { return run };
+            match stored_state(facts, &*node.store, &self.pinned, &Known::new(&self.own, cache)) {
+                Ok(None) => return run,
+                Ok(Some(nodes)) => {
+                    let kept = self.own.nodes.merge(nodes);
+                    if kept.is_err() || self.own.bytes() > MAX_FACT_BYTES {
+                        let refusal = Refusal::TooManyBytes { max: MAX_FACT_BYTES };
+                        return Some(Err(Stop::Refused(refusal)));
+                    }
+                }
+                Err(refusal) => return Some(Err(Stop::Refused(refusal))),
+            }
+            run = again(self);
+        }
+        Some(Err(Stop::Refused(Refusal::TooManyRounds { rounds: MAX_ROUNDS })))
+    }
+
     /// Runs the request at this index of the message. Returns its outcome or why it stopped, and `None` if it is
     /// finished already.
     fn run(
@@ -271,7 +325,7 @@ impl Session {
         cache: &FactCache,
         filters: Option<&mut Filters>,
         interrupt: &dyn Fn() -> bool,
-    ) -> Option<Result<Outcome, Stop>> {
+    ) -> Run {
         let member = self.exchange.members.get_mut(place)?;
         let State::Pending(request) = &member.state else { return None };
         if interrupt() {
@@ -280,6 +334,8 @@ impl Session {
         let view = LightView::new(&self.pinned, Known::new(&self.own, cache), interrupt);
         let result = request.run(&view, filters, self.pinned.now);
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
+        #[cfg(feature = "node-methods")]
+        let unproven = view.take_of_own_node().then_some(Level::Unproven).or(unproven);
         self.own.derived.absorb(view.into_derived());
         Some(match result {
             Ok(done) => {
@@ -403,45 +459,11 @@ impl Session {
     }
 }
 
-/// Facts that could not be proven, each with the reason.
-type Failures = Vec<(Fact, FactFailure)>;
-
-/// Why a fact could not be proven, if proving it has failed.
-fn failure<'a>(failed: &'a [(Fact, FactFailure)], fact: &Fact) -> Option<&'a FactFailure> {
-    failed.iter().find(|(one, _)| one == fact).map(|(_, failure)| failure)
-}
-
-/// Returns why fetching these facts is pointless, if it is.
-fn obstacle(
-    facts: &Facts,
-    failed: &[(Fact, FactFailure)],
-    fetched: &BTreeSet<Fact>,
-    rounds: usize,
-    bytes: usize,
-) -> Option<Refusal> {
-    let failed = failed.iter().filter(|(fact, _)| facts.contains(fact));
-    if let Some((_, failure)) = failed.min_by_key(|(fact, _)| *fact) {
-        return Some(Refusal::Unproven(failure.clone()));
-    }
-    if facts.len() > MAX_FACTS {
-        return Some(Refusal::TooManyFacts { max: MAX_FACTS });
-    }
-    if bytes > MAX_FACT_BYTES {
-        return Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES });
-    }
-    if rounds >= MAX_ROUNDS {
-        return Some(Refusal::TooManyRounds { rounds: MAX_ROUNDS });
-    }
-    // A fact that was proven and is still missing would be requested without end.
-    let open = facts.iter().find(|fact| fetched.contains(fact))?;
-    let cause = Cause::Refuted("it was fetched and proven, but is still missing".into());
-    let attempts = alloc::vec![AttemptFailure { upstream: 0, method: "-", cause }];
-    Some(Refusal::Unproven(FactFailure { target: alloc::format!("{open}"), attempts }))
-}
+/// The outcome of a request's run, or why it stopped; `None` if the request is finished already.
+type Run = Option<Result<Outcome, Stop>>;
 
 #[cfg(all(test, feature = "local"))]
 mod tests {
-    use alloy_primitives::B256;
 
     use super::*;
     use crate::{
@@ -504,16 +526,6 @@ mod tests {
         assert!(refused.contains("50 is the max number") && !refused.contains("0x21"), "{refused}");
     }
 
-    /// Requesting the fact again would go on without end.
-    #[test]
-    fn a_fact_that_is_still_missing_after_it_was_fetched_is_refused() {
-        let facts = Facts::from([Fact::Location(B256::ZERO), Fact::Header(B256::ZERO)]);
-        let refused = |fetched: &[Fact]| obstacle(&facts, &[], &fetched.iter().copied().collect(), 0, 0);
-        assert!(refused(&[]).is_none() && refused(&[Fact::Header(B256::repeat_byte(1))]).is_none());
-        let refusal = refused(&[Fact::Header(B256::ZERO)]).map(|refusal| alloc::format!("{refusal}"));
-        assert!(refusal.as_ref().is_some_and(|words| words.contains("still missing")), "{refusal:?}");
-    }
-
     /// The error of this client itself rests on no upstream.
     #[test]
     fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
@@ -535,13 +547,8 @@ mod tests {
         assert!(refused.contains("error") && !refused.contains("level"), "{refused}");
     }
 
-    /// The number of requests is limited too, but blocks differ in size by a factor of a thousand.
     #[test]
-    fn blocks_and_state_of_a_message_are_limited_in_bytes() {
-        let facts = Facts::from([Fact::Location(B256::ZERO)]);
-        let refused = |bytes| obstacle(&facts, &[], &BTreeSet::new(), 0, bytes);
-        assert_eq!(refused(MAX_FACT_BYTES), None);
-        assert_eq!(refused(MAX_FACT_BYTES + 1), Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES }));
+    fn blocks_of_a_message_are_counted_in_bytes() {
         let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), b"{}");
         session.own.merge(FactStore { block_bytes: 5, ..FactStore::default() });
         session.own.merge(FactStore { block_bytes: 7, ..FactStore::default() });

@@ -22,6 +22,8 @@ mod put_many;
 mod reader;
 mod receipt;
 mod source;
+#[cfg(feature = "node-methods")]
+mod store;
 mod tree;
 mod tree_node;
 mod wrap;
@@ -39,6 +41,8 @@ pub use proof_error::ProofError;
 pub use receipt::{ReceiptProofError, prove_receipt, receipt_index};
 pub use source::{FoundNode, Lookup, NodeSource, WalkError, lookup, lookup_node, lookup_value, prove};
 pub(crate) use source::{Waypoint, lookup_end};
+#[cfg(feature = "node-methods")]
+pub use store::{StoreFault, TrieStore};
 pub use tree::Trie;
 pub use wrap::unwrap_node;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::cargo::host_crates;
+use crate::cargo::{host_crates, with_rocksdb};
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{
@@ -236,7 +236,7 @@ fn examples(log: &mut Log) -> Outcome {
 fn lint(log: &mut Log) -> Outcome {
     let deny = ["--", "-D", "warnings"];
     let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets --features rootlight-wasm/dev");
-    log.run(clippy.args(&deny))?;
+    log.run(with_rocksdb(clippy).args(&deny))?;
     for features in features::ALONE {
         let core = Cmd::new("cargo clippy --locked --package rootlight --lib --no-default-features");
         log.run(core.args(&["--features", features]).args(&deny))?;
@@ -249,7 +249,7 @@ fn lint(log: &mut Log) -> Outcome {
 fn api_docs(log: &mut Log) -> Outcome {
     let docs = Cmd::new("cargo doc --locked --workspace --no-deps --features rootlight-wasm/dev");
     let targets = docs.args(&["--lib", "--bins", "--example", "dev_chain"]);
-    plain(log, targets.env("RUSTDOCFLAGS", "-D warnings"))
+    plain(log, with_rocksdb(targets).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Compiles the published crates with the oldest supported compiler, `rust-version` in Cargo.toml.

@@ -33,7 +33,7 @@ pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
     Ok(format!("added {}", missing.join(", ")))
 }
 
-/// Installs a C compiler (for linking, and for the C library secp256k1), Chromium and its driver; checks that
+/// Installs a C compiler (for linking, and for the C library secp256k1), RocksDB, Chromium and its driver; checks that
 /// Node.js is installed.
 pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     let mut missing = Vec::new();
@@ -46,10 +46,39 @@ pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     if find("chromedriver").is_none() {
         missing.push("chromium-driver");
     }
+    if rocksdb().is_none() || !Path::new(ROCKSDB_INCLUDE).join("rocksdb/c.h").exists() {
+        missing.push("librocksdb-dev");
+    }
+    if !libclang() {
+        missing.push("libclang-dev");
+    }
     if find("node").is_none() || find("npm").is_none() {
         return Err("Node.js 20 or newer with npm is missing: install it, then run this again".into());
     }
     debian_packages(log, &missing)
+}
+
+/// The folder of the headers of the system's RocksDB.
+pub(crate) const ROCKSDB_INCLUDE: &str = "/usr/include";
+
+/// The folder of the system's RocksDB.
+pub(crate) fn rocksdb() -> Option<PathBuf> {
+    libraries().find(|folder| folder.join("librocksdb.so").exists())
+}
+
+/// Whether the library is there that reads C headers for the bindings to RocksDB.
+fn libclang() -> bool {
+    let mut below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    std::env::var_os("LIBCLANG_PATH").is_some()
+        || below.any(|entry| {
+            entry.file_name().to_string_lossy().starts_with("llvm")
+                && entry.path().join("lib/libclang.so").exists()
+        })
+}
+
+/// Folders of libraries on Debian and elsewhere.
+fn libraries() -> impl Iterator<Item = PathBuf> {
+    ["x86_64-linux-gnu", "aarch64-linux-gnu", ""].into_iter().map(|folder| Path::new("/usr/lib").join(folder))
 }
 
 /// Installs packages with apt-get, or says how if that needs an administrator.

@@ -86,6 +86,8 @@ pub enum Command {
     Follow(FollowArgs),
     /// Follow the chain of untrusted upstreams, and serve proven answers
     Light(LightArgs),
+    /// Serve state proofs and witnesses beside a stock node, from the files in which it keeps its states
+    Sidecar(SidecarArgs),
     /// Check headers, blocks, receipts or account proofs offline; report what they prove or which check fails
     Verify(VerifyArgs),
     /// Write a recording of an upstream
@@ -246,6 +248,47 @@ Examples:
   rootlight light --upstream https://node.example/KEY
   rootlight light --network regtest --upstream replay:recording --checkpoint 0:0x8ea7... --http-port 0";
 
+/// Flags of `sidecar`.
+#[derive(Debug, Args)]
+#[command(after_help = SIDECAR_HELP)]
+pub struct SidecarArgs {
+    /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file with network parameters
+    #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
+    pub network: String,
+    /// The node: an http(s) or ws(s) URL, or replay:PATH for a recording
+    #[arg(long, value_name = "URL|replay:PATH", default_value = "http://127.0.0.1:4444")]
+    pub node: String,
+    /// The node's database folder (its database.dir), which holds unitrie; nothing is written there
+    #[arg(long, value_name = "DIR")]
+    pub rskj_db: PathBuf,
+    /// Run calls, estimates and traces here, on the node's states, instead of passing them to the node
+    #[arg(long)]
+    pub execute: bool,
+    /// Ask the node to write its newest states to disk (rsk_flush), at most once in so many seconds; 0 for never
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub flush: u64,
+    /// Memory for what was read last of the node's store, in MiB: trie nodes, blocks of its files and their indexes
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    pub node_cache: u64,
+    /// Refuse answers while the node's newest block is older than this many seconds by the local clock; 0
+    /// accepts any age
+    #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
+    pub max_age: u64,
+    /// Flags of calls.
+    #[command(flatten)]
+    pub calls: CallArgs,
+    /// Flags of the server. Always --profile hosted.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+const SIDECAR_HELP: &str = "\
+Examples:
+  rootlight sidecar --rskj-db /var/lib/rsk/database/mainnet --http-port 4450
+  rootlight sidecar --network testnet --rskj-db ~/.rsk/testnet/database --execute --flush 30
+
+The methods are those of --profile hosted. docs/sidecar.md describes the node's configuration.";
+
 /// Flags of the server.
 #[derive(Debug, Clone, Args)]
 pub struct ServerArgs {
@@ -283,6 +326,7 @@ impl Cli {
             Some(Command::Dev(args)) => Some(&args.server),
             Some(Command::Follow(args)) => Some(&args.server),
             Some(Command::Light(args)) => Some(&args.server),
+            Some(Command::Sidecar(args)) => Some(&args.server),
             Some(_) => None,
         }
     }

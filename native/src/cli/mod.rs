@@ -17,6 +17,7 @@ mod print;
 mod record;
 mod reload;
 mod serving;
+mod sidecar;
 mod systemd;
 mod verify;
 
@@ -28,7 +29,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::upstream::OpenError;
 
 pub use args::{
-    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, VerifyArgs,
+    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, SidecarArgs, VerifyArgs,
 };
 pub use entry::{EntryArgs, Opened};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
@@ -140,6 +141,7 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Dev(args)) => dev::run(&args, cli.common.silent),
         Some(Command::Follow(args)) => follow::run(&args),
         Some(Command::Light(args)) => light::run(&args),
+        Some(Command::Sidecar(args)) => sidecar::run(&args),
         Some(Command::Keys(args)) => keys::run(args),
         Some(Command::Methods { json }) => methods::run(json),
         Some(Command::Completions { shell }) => manual::completions(shell),

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::engine::gate;
 use rootlight::exec::CallPolicy;
-use rootlight::light::{ClientConfig, MAX_AGE, SyncOptions, Unproven};
+use rootlight::light::{ClientConfig, MAX_AGE, OwnNode, PinnedHead, SyncOptions, Unproven};
 use rootlight::rpc::{Connection, Session, SessionStep};
 use rootlight::types::bans::Bans;
 use tokio::sync::{Semaphore, watch};
@@ -61,6 +61,8 @@ pub struct LightOptions {
     pub max_age: u64,
     /// What to do with answers that no upstream can prove.
     pub unproven: Unproven,
+    /// The full node beside the client, if the only upstream is the host's own.
+    pub own_node: Option<OwnNode>,
 }
 
 impl Default for LightOptions {
@@ -73,6 +75,7 @@ impl Default for LightOptions {
             min_depth: 0,
             max_age: MAX_AGE,
             unproven: Unproven::Refuse,
+            own_node: None,
         }
     }
 }
@@ -150,6 +153,7 @@ impl LightService {
             min_depth: options.min_depth,
             max_age: options.max_age,
             unproven: options.unproven,
+            own_node: options.own_node.clone(),
             bans: Some(bans),
         };
         Shared::new(network, start, config, options.sync, secret())
@@ -216,6 +220,11 @@ impl LightService {
             (None, Some(fault)) => Err(fault.to_string()),
             (None, None) => Err("its head was not reached in time".into()),
         }
+    }
+
+    /// The chain as a message that arrives now sees it.
+    pub(crate) fn pinned(&self) -> PinnedHead {
+        self.shared.client.pin(sync::now())
     }
 
     fn faulty(&self) -> bool {
@@ -378,6 +387,7 @@ impl Service for LightService {
         let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
         Health {
             log_index: None,
+            provable_block: None,
             ready: refusal.is_none(),
             block_number,
             reason: refusal.map(|refusal| refusal.to_string()).or(stopped),

@@ -297,6 +297,7 @@ impl Service for LocalService {
             block_number: head.ok().map(|head| head.number),
             reason,
             log_index: self.index.as_ref().and_then(|index| index.progress()),
+            provable_block: None,
         }
     }
 

@@ -85,6 +85,10 @@ fn chain(registry: &mut Registry, sample: &Sample) {
         let age = ConstGauge::new(whole(sample.now.saturating_sub(time)));
         add(registry, "head_age_seconds", "Time since the timestamp of the head", age);
     }
+    if let Some(number) = sample.health.provable_block {
+        let help = "Number of the newest block whose state is on the node's disk";
+        add(registry, "provable_block", help, ConstGauge::new(whole(number)));
+    }
     if let Some(number) = vitals.target {
         add(
             registry,
@@ -149,7 +153,8 @@ mod tests {
     use crate::service::{Health, Vitals};
 
     fn text(vitals: Vitals, keys: Vec<(String, Usage)>) -> String {
-        let health = Health { ready: true, block_number: None, reason: None, log_index: None };
+        let health =
+            Health { ready: true, block_number: None, reason: None, log_index: None, provable_block: None };
         render(&Sample::new(health, vitals, keys)).unwrap()
     }
 

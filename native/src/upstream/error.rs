@@ -1,5 +1,6 @@
 //! Errors of requests to upstreams.
 
+use alloy_primitives::Bytes;
 use rootlight::light::RequestFailure;
 use serde_json::Value;
 
@@ -89,10 +90,21 @@ impl From<RequestFailure> for UpstreamError {
     }
 }
 
+/// The codes of reverts: that of other chains' nodes and that of Rootstock's reference node.
+const REVERTED: [i64; 2] = [3, -32015];
+
+/// The output of reverted code in the data of an error.
+fn output(data: &Value) -> Option<Bytes> {
+    data.as_str()?.parse().ok()
+}
+
 impl From<UpstreamError> for RequestFailure {
     fn from(error: UpstreamError) -> Self {
         match error {
-            UpstreamError::Rpc { code, message, .. } => Self::Rpc { code, message },
+            UpstreamError::Rpc { code, message, data } => match data.as_ref().and_then(output) {
+                Some(output) if REVERTED.contains(&code) => Self::Reverted { code, message, output },
+                _ => Self::Rpc { code, message },
+            },
             UpstreamError::NotRecorded(_) => Self::NotRecorded,
             UpstreamError::Busy { seconds, .. } => Self::Busy { seconds: Some(seconds) },
             // The upstream is not at fault, and is asked again soon.

@@ -50,6 +50,23 @@ fn a_response_is_found_by_method_and_parameters() {
 }
 
 #[test]
+fn a_block_with_hashes_is_derived_from_one_with_whole_transactions() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut whole = block(5, 0x11);
+    whole["transactions"] = json!([{"hash": "0xaa", "nonce": "0x1"}, {"hash": "0xbb", "nonce": "0x2"}]);
+    write(folder.path(), "a.jsonl", &[exchange("eth_getBlockByNumber", json!(["0x5", true]), whole.clone())]);
+    let replay = Replay::open(folder.path()).unwrap();
+    let mut hashes = whole.clone();
+    hashes["transactions"] = json!(["0xaa", "0xbb"]);
+    for (method, selector) in
+        [("eth_getBlockByNumber", json!("0x5")), ("eth_getBlockByHash", whole["hash"].clone())]
+    {
+        assert_eq!(ask(&replay, method, json!([selector, false])), Ok(hashes.clone()));
+        assert_eq!(ask(&replay, method, json!([selector, true])), Ok(whole.clone()));
+    }
+}
+
+#[test]
 fn results_replace_recorded_nulls_and_errors() {
     let folder = tempfile::tempdir().unwrap();
     let failed = json!({"request": {"id": 1, "method": "once", "params": ["x"]}, "response": {"id": 1, "error": {"code": -1, "message": "no"}}});

@@ -43,7 +43,7 @@ impl Service for Mirror {
 
     fn health(&self) -> Health {
         let ready = !self.unready.load(Ordering::Relaxed);
-        Health { ready, block_number: Some(7), reason: None, log_index: None }
+        Health { ready, block_number: Some(7), reason: None, log_index: None, provable_block: None }
     }
 
     fn vitals(&self) -> Vitals {

@@ -89,7 +89,7 @@ impl Replay {
             return answer;
         }
         let mut unsettled = None;
-        for source in [Self::recorded, Self::by_number_instead, Self::state_answer] {
+        for source in [Self::recorded, Self::by_number_instead, Self::with_hashes, Self::state_answer] {
             match source(self, method, params) {
                 Some(answer) if is_settled(&answer) => return answer,
                 answer => unsettled = unsettled.or(answer),
@@ -150,6 +150,21 @@ impl Replay {
         // the right one.
         let is_right = !self.index.chain().is_reorganized(number) || chain::states_block(&answer, &hash);
         is_right.then_some(answer)
+    }
+
+    /// A block with the hashes of its transactions, from one that was recorded with whole transactions.
+    fn with_hashes(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
+        let [selector, Value::Bool(false)] = params else { return None };
+        if !matches!(method, "eth_getBlockByNumber" | "eth_getBlockByHash") {
+            return None;
+        }
+        let whole = [selector.clone(), Value::Bool(true)];
+        let whole = self.recorded(method, &whole).or_else(|| self.by_number_instead(method, &whole))?.ok()?;
+        let mut block: Value = serde_json::from_str(whole.get()).ok()?;
+        for transaction in block.get_mut("transactions")?.as_array_mut()? {
+            *transaction = transaction.get("hash")?.clone();
+        }
+        Some(raw(&block))
     }
 }
 

@@ -1,0 +1,54 @@
+//! `rootlight sidecar`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::rpc::Profile;
+use tracing::info;
+
+use super::args::SidecarArgs;
+use super::{CommandError, runtime, serving, verify};
+use crate::light::LightOptions;
+use crate::sidecar::{NodeStore, SidecarOptions, SidecarService};
+use crate::upstream::{self, HttpConfig};
+
+/// Longest wait for synchronization before the ready line.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Serves proofs beside a node.
+pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
+    let network = verify::network(&args.network)?;
+    let store = open(args)?;
+    let node = upstream::open_with(&args.node, HttpConfig::default())?;
+    let light =
+        LightOptions { policy: args.calls.policy(), max_age: args.max_age, ..LightOptions::default() };
+    let flush = (args.flush > 0).then(|| Duration::from_secs(args.flush));
+    let options = SidecarOptions { light, executes: args.execute, flush, ..SidecarOptions::default() };
+    let mut server = args.server.clone();
+    // A node trusts its loopback interface; those who reach it through this program must not inherit that.
+    server.entry.profile = Profile::Hosted;
+    runtime()?.block_on(async {
+        info!("network {} (chain id {}), node {}", network.name, network.chain_id, node.name());
+        let service =
+            SidecarService::start(network, node, store, options).await.map_err(CommandError::failed)?;
+        let service = Arc::new(service);
+        let bound = serving::bind(service.clone(), &server).await?;
+        bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
+        Ok(())
+    })
+}
+
+#[cfg(feature = "rskj-store")]
+fn open(args: &SidecarArgs) -> Result<Arc<dyn NodeStore>, CommandError> {
+    let bytes = args.node_cache.saturating_mul(1 << 20);
+    let opened = crate::rskj_store::RskjStore::open(&args.rskj_db, bytes);
+    let store = opened.map_err(|error| CommandError::Failed(format!("--rskj-db: {error}")))?;
+    Ok(Arc::new(store))
+}
+
+#[cfg(not(feature = "rskj-store"))]
+fn open(_: &SidecarArgs) -> Result<Arc<dyn NodeStore>, CommandError> {
+    Err(CommandError::Failed(
+        "this build cannot read a node's store: build with `--features rskj-store` (docs/sidecar.md)".into(),
+    ))
+}

@@ -1,0 +1,37 @@
+//! What a sidecar's service and its tasks share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tracing::warn;
+
+use super::NodeStore;
+use super::provable::Provable;
+use crate::light::LightService;
+use crate::upstream::SharedUpstream;
+
+/// What the service shares with its tasks.
+pub(super) struct Parts {
+    pub(super) light: LightService,
+    pub(super) node: SharedUpstream,
+    pub(super) provable: Provable,
+    store: Arc<dyn NodeStore>,
+    /// Whether the last attempt to catch up failed.
+    behind: AtomicBool,
+}
+
+impl Parts {
+    pub(super) fn new(light: LightService, node: SharedUpstream, store: Arc<dyn NodeStore>) -> Self {
+        let (provable, behind) = (Provable::new(store.clone()), AtomicBool::new(false));
+        Self { light, node, provable, store, behind }
+    }
+
+    /// Makes readable what the node has written. A failure is logged once.
+    pub(super) fn catch_up(&self) {
+        let failed = self.store.catch_up();
+        if let (Err(error), false) = (&failed, self.behind.load(Ordering::Relaxed)) {
+            warn!("the node's store: {error}; what it had before is still served");
+        }
+        self.behind.store(failed.is_err(), Ordering::Relaxed);
+    }
+}

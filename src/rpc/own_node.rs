@@ -1,0 +1,225 @@
+//! Answers of a client beside a full node of its own: state from that node's store, everything else from the node.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    error::RpcError,
+    method::{Handler, Method},
+};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::{Depths, Level, Refusal},
+    light::{Known, OwnNode, PinnedHead},
+    state::{Fact, Facts, StateKey, keys},
+    trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected},
+    types::{B256, BlockRef, Bytes, U256},
+};
+
+/// Methods that read state, and the height that `latest` means here.
+const STATE: [&str; 8] = [
+    "eth_blockNumber",
+    "eth_getBalance",
+    "eth_getCode",
+    "eth_getProof",
+    "eth_getStorageAt",
+    "eth_getTransactionCount",
+    "ext_getProof",
+    "ext_getStorageBytesAt",
+];
+
+/// Methods that run code, besides the traces.
+const RUNS: [&str; 3] = ["eth_call", "eth_createAccessList", "eth_estimateGas"];
+
+/// The node would execute any range of blocks for one request; here the limits of public services hold.
+const FILTER: &str = "trace_filter";
+
+/// Most blocks that a request for logs of the node may cover, as for logs that are proven here.
+const MAX_LOG_BLOCKS: u64 = 2_000;
+
+/// The range of a filter whose ends are numbers.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Range {
+    from_block: U256,
+    to_block: U256,
+}
+
+/// Refuses parameters, in JSON, that ask the node for the logs of too many blocks.
+///
+/// # Errors
+/// [`RpcError::TooManyBlocks`].
+pub(super) fn check_range(params: &str) -> Result<(), RpcError> {
+    // A filter by block hash has no range.
+    let Ok([Range { from_block, to_block }]) = serde_json::from_str::<[Range; 1]>(params) else {
+        return Ok(());
+    };
+    let (from, to) = (from_block.saturating_to::<u64>(), to_block.saturating_to::<u64>());
+    if to.saturating_sub(from) < MAX_LOG_BLOCKS {
+        return Ok(());
+    }
+    let last = from.saturating_add(MAX_LOG_BLOCKS.saturating_sub(1));
+    Err(RpcError::TooManyBlocks { max: MAX_LOG_BLOCKS, fits: (from, last) })
+}
+
+/// Whether a method runs code.
+pub(super) fn runs(row: &Method) -> bool {
+    RUNS.contains(&row.name)
+        || (row.name.starts_with("trace_") && row.name != FILTER)
+        || row.name.starts_with("debug_trace")
+}
+
+/// Whether the node answers a method.
+pub(super) fn relays(node: &OwnNode, row: &Method) -> bool {
+    let here = STATE.contains(&row.name)
+        || row.namespace() == "rootlight"
+        || row.name == FILTER
+        || (node.executes && runs(row));
+    matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified && !here
+}
+
+/// The name under which the reference node serves a method.
+pub(super) fn name_at_node(row: &Method) -> &'static str {
+    row.aliases.iter().find(|alias| alias.starts_with("rsk_")).unwrap_or(&row.name)
+}
+
+/// Whether a response of the node about the block or transaction that it names cannot change any more: it says that it is in
+/// a block at least as deep as the tag `finalized`.
+pub(super) fn is_final(response: &RawValue, head: u64) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Place {
+        number: Option<U256>,
+        block_number: Option<U256>,
+    }
+    let place: Option<Place> = serde_json::from_str(response.get()).ok();
+    let number = place.and_then(|place| place.block_number.or(place.number));
+    let last = head.checked_sub(Depths::default().finalized);
+    number.zip(last).is_some_and(|(number, last)| number <= U256::from(last))
+}
+
+/// Reads the state among missing facts from the node's store; `None` if no state is among them.
+///
+/// # Errors
+/// [`Refusal::StateNotStored`], [`Refusal::Store`] or [`Refusal::UnreadableState`].
+pub(super) fn stored_state(
+    facts: &Facts,
+    store: &dyn TrieStore,
+    pinned: &PinnedHead,
+    known: &Known<'_>,
+) -> Result<Option<ProvenNodes>, Refusal> {
+    let mut found = None;
+    for fact in facts {
+        let Fact::State(block, key) = fact else { continue };
+        // A run that reads the state of a block knows its header.
+        let Some(root) = header(block, pinned, known).map(|header| header.state_root) else { continue };
+        let nodes = paths(root, key, store).map_err(|error| refusal(error, root, block.number, store))?;
+        let found: &mut ProvenNodes = found.get_or_insert_default();
+        found.merge(nodes).map_err(|_| Refusal::UnreadableState { number: block.number })?;
+    }
+    Ok(found)
+}
+
+fn header<'a>(block: &BlockRef, pinned: &'a PinnedHead, known: &Known<'a>) -> Option<&'a VerifiedHeader> {
+    let held = pinned.chain().and_then(|chain| chain.by_hash(&block.hash));
+    held.or_else(|| known.header_at(block.number).filter(|header| header.hash() == block.hash))
+}
+
+/// The nodes that prove a piece of state, and its bytes if they lie outside of the nodes.
+fn paths(root: B256, key: &StateKey, store: &dyn TrieStore) -> Result<ProvenNodes, WalkError> {
+    let (mut nodes, mut values) = (alloc::vec![], alloc::vec![]);
+    let mut add = |key: &[u8], whole: bool| {
+        nodes.append(&mut trie::prove(&store, root, key)?);
+        values.extend(if whole { trie::lookup_value(&store, root, key)? } else { None });
+        Ok(())
+    };
+    match key {
+        StateKey::Account(address) => {
+            add(&keys::account_key(address), false)?;
+            add(&keys::code_key(address), false)?;
+        }
+        StateKey::Code(address) => add(&keys::code_key(address), true)?,
+        StateKey::Storage(address, slot) | StateKey::StorageBytes(address, slot) => {
+            add(&keys::slot_key(address, slot), true)?;
+        }
+        // Headers and uncles are not state.
+        _ => {}
+    }
+    values.retain(|value: &Bytes| value.len() > trie::limits::MAX_INLINE_VALUE);
+    // The nodes were read by their hashes and parse.
+    Ok(connected(root, &nodes, &values).unwrap_or_default())
+}
+
+fn refusal(error: WalkError, root: B256, number: u64, store: &dyn TrieStore) -> Refusal {
+    let WalkError::Missing(hash) = error else { return Refusal::UnreadableState { number } };
+    match store.why_missing(&hash) {
+        StoreFault::Absent if hash == root => Refusal::StateNotStored { number },
+        fault => Refusal::Store { number, hash, fault },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+
+    use super::*;
+    use crate::{rpc::table, trie::NodeSource};
+
+    #[derive(Debug)]
+    struct Empty;
+
+    impl NodeSource for Empty {
+        fn node(&self, _: &B256) -> Option<Bytes> {
+            None
+        }
+    }
+
+    impl TrieStore for Empty {
+        fn why_missing(&self, _: &B256) -> StoreFault {
+            StoreFault::Absent
+        }
+    }
+
+    /// Whoever reaches the node through this client gets none of the methods that the node trusts its own machine with.
+    #[test]
+    fn only_methods_that_read_the_chain_go_to_the_node() {
+        for executes in [false, true] {
+            let node = OwnNode { store: Arc::new(Empty), executes };
+            let relayed: Vec<&str> =
+                table::methods().filter(|row| relays(&node, row)).map(|row| row.name).collect();
+            for name in &relayed {
+                let space = name.split('_').next().unwrap();
+                assert!(["eth", "ext", "trace", "debug", "net", "txpool"].contains(&space), "{name}");
+            }
+            assert!(relayed.contains(&"eth_getBlockByNumber") && relayed.contains(&"eth_getLogs"));
+            assert_eq!(relayed.contains(&"eth_call"), !executes);
+            assert!(!relayed.contains(&"eth_getProof") && !relayed.contains(&"trace_filter"));
+        }
+    }
+
+    #[test]
+    fn logs_of_too_many_blocks_are_not_asked_of_the_node() {
+        let range = |from: u64, to: u64| {
+            check_range(&alloc::format!(r#"[{{"fromBlock":"{from:#x}","toBlock":"{to:#x}"}}]"#))
+        };
+        assert_eq!((range(5, 2_004), range(9, 3)), (Ok(()), Ok(())));
+        let refused = RpcError::TooManyBlocks { max: 2_000, fits: (5, 2_004) };
+        assert_eq!(range(5, 2_005), Err(refused));
+        assert!(range(0, u64::MAX).is_err());
+        assert_eq!(check_range(r#"[{"blockHash":"0x00"}]"#), Ok(()));
+    }
+
+    #[test]
+    fn only_what_is_in_a_deep_block_is_final() {
+        let is = |text: &str, head| {
+            let raw: Box<RawValue> = RawValue::from_string(String::from(text)).unwrap();
+            is_final(&raw, head)
+        };
+        for text in [r#"{"number":"0x5"}"#, r#"{"blockNumber":"0x5","number":"0xffff"}"#] {
+            assert_eq!([124, 125].map(|head| is(text, head)), [false, true], "{text}");
+        }
+        for text in ["null", "\"0x5\"", "[]", "{}", r#"{"blockNumber":null}"#, r#"{"number":null}"#] {
+            assert!(!is(text, 1_000), "{text}");
+        }
+    }
+}
