@@ -228,8 +228,10 @@ impl BlockRun<'_, '_> {
             list.codes = core::mem::take(&mut sequential.codes);
             list.world.track_touches();
             let watched = self.watch(&mut list);
-            self.list(&mut list, range.clone(), true)?;
+            let run = self.list(&mut list, range.clone(), true);
+            // Also of a list that failed: on a part of the state it may have failed because a cell is missing.
             self.report(&mut list, range.end.saturating_sub(1), watched);
+            run?;
             let touches = list.world.take_touches();
             for (earlier, other) in used.iter().enumerate() {
                 if let Some(key) = touches.conflict(other) {
@@ -276,8 +278,9 @@ impl BlockRun<'_, '_> {
         // A parallel list is reported as a whole.
         let watched = !parallel && self.watch(list);
         let inspector = self.observer.inspector(index);
-        let end = list.execute(self.context, item, inspector).map_err(refused)?;
+        let end = list.execute(self.context, item, inspector).map_err(refused);
         self.report(list, index, watched);
+        let end = end?;
         if parallel && end.shared.forbidden {
             return Err(BlockError::SharedContract { index, hash: transaction.hash() });
         }

@@ -1,10 +1,12 @@
 //! Lists of transactions whose conflicts only show when they run, and contract creations at the address of a
 //! contract that was destroyed in the same block.
 
+use std::collections::BTreeSet;
+
 use crate::support;
 
-use rootlight::exec::{BlockError, TransactionCandidate};
-use rootlight::state::{AccessKey, World};
+use rootlight::exec::{BlockError, BlockObserver, TransactionCandidate, TxError};
+use rootlight::state::{Access, AccessKey, World};
 use rootlight::types::{Address, U256};
 use support::lists::Lists;
 
@@ -90,6 +92,36 @@ fn changes_of_one_parallel_list_are_not_visible_in_another() {
     let error = chain.execute(&calls, &[1, 2]).unwrap_err();
     assert!(matches!(error, BlockError::Transaction { index: 1, .. }), "{error}");
     assert!(chain.execute(&calls, &[1]).is_ok(), "they are visible in the sequential list");
+}
+
+/// Collects the keys that a block read or wrote.
+#[derive(Default)]
+struct Keys(BTreeSet<AccessKey>);
+
+impl BlockObserver for Keys {
+    fn watches_access(&self) -> bool {
+        true
+    }
+
+    fn accessed(&mut self, _: usize, access: &Access) {
+        self.0.extend(&access.keys);
+    }
+}
+
+/// On a part of the state a transaction may use more gas than on the whole, so that the next one finds no room in its list:
+/// only the keys tell what is missing.
+#[test]
+fn the_keys_of_a_list_that_fails_are_reported() {
+    // Reads slot 5.
+    let chain = Lists::new(&[(CONTRACT, "60055400", 0)]);
+    let calls = [chain.call(0, 0, CONTRACT, &[]), chain.send(0, 1, Some(CONTRACT), 0, 29_990_000, &[])];
+    for edges in [&[2][..], &[]] {
+        let mut keys = Keys::default();
+        let error = chain.execute_watched(&calls, edges, &mut keys).unwrap_err();
+        let full = matches!(error, BlockError::Transaction { index: 1, error: TxError::ListGas { .. }, .. });
+        assert!(full, "{error}");
+        assert!(keys.0.contains(&AccessKey::Cell(CONTRACT, U256::from(5))), "{:?}", keys.0);
+    }
 }
 
 /// A program that creates a contract, whose initialisation code asks the Bridge for the height of its Bitcoin

@@ -4,8 +4,8 @@ use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network};
 use rootlight::dev::PrivateKey;
 use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockError, BlockInput, Built, ExecutedBlock, GenesisBlock, NoObserver,
-    TransactionCandidate, build_block, execute_block,
+    Ancestry, BlockEnvironment, BlockError, BlockInput, BlockObserver, Built, ExecutedBlock, GenesisBlock,
+    NoObserver, TransactionCandidate, build_block, execute_block,
 };
 use rootlight::trie::Trie;
 use rootlight::types::{Address, Header, RawUint, SealedHeader, Transaction, U256};
@@ -91,20 +91,35 @@ impl Lists {
         candidates: &[TransactionCandidate],
         edges: &[u16],
     ) -> Result<ExecutedBlock, BlockError> {
+        self.execute_watched(candidates, edges, &mut NoObserver)
+    }
+
+    /// As [`Self::execute`], observed.
+    pub fn execute_watched(
+        &self,
+        candidates: &[TransactionCandidate],
+        edges: &[u16],
+        observer: &mut dyn BlockObserver,
+    ) -> Result<ExecutedBlock, BlockError> {
         let all = candidates.iter().map(|candidate| candidate.transaction.clone());
-        self.execute_block(all.chain([Transaction::remasc(1)]).collect(), edges)
+        self.execute_block(all.chain([Transaction::remasc(1)]).collect(), edges, observer)
     }
 
     /// Executes a block that was built here.
     pub fn execute_built(&self, built: &Built) -> Result<ExecutedBlock, BlockError> {
-        self.execute_block(built.transactions.clone(), &built.edges)
+        self.execute_block(built.transactions.clone(), &built.edges, &mut NoObserver)
     }
 
-    fn execute_block(&self, all: Vec<Transaction>, edges: &[u16]) -> Result<ExecutedBlock, BlockError> {
+    fn execute_block(
+        &self,
+        all: Vec<Transaction>,
+        edges: &[u16],
+        observer: &mut dyn BlockObserver,
+    ) -> Result<ExecutedBlock, BlockError> {
         let mut header = Header { edges: edges.to_vec(), ..self.header.clone() };
         header.transactions_root = transactions_root(&all, root_format(&self.network, 1));
         let input = BlockInput { header: &header, transactions: &all, senders: None };
-        execute_block(&self.network, &self.state, &input, &NoAncestors, &mut NoObserver)
+        execute_block(&self.network, &self.state, &input, &NoAncestors, observer)
     }
 
     /// Builds block 1 from these transactions.
