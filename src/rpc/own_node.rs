@@ -10,7 +10,7 @@ use super::{
 use crate::{
     consensus::VerifiedHeader,
     engine::{Depths, Level, Refusal},
-    light::{Known, OwnNode, PinnedHead},
+    light::{Known, OwnNode, PinnedHead, RequestFailure},
     state::{Fact, Facts, StateKey, keys},
     trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected},
     types::{B256, BlockRef, Bytes, U256},
@@ -81,6 +81,15 @@ pub(super) fn relays(node: &OwnNode, row: &Method) -> bool {
 /// The name under which the reference node serves a method.
 pub(super) fn name_at_node(row: &Method) -> &'static str {
     row.aliases.iter().find(|alias| alias.starts_with("rsk_")).unwrap_or(&row.name)
+}
+
+/// The error of a request that the node did not answer. A request names the block of the pinned chain by its hash; a node that
+/// was restarted may have gone back below it.
+pub(super) fn own_node_failed(failure: RequestFailure) -> RpcError {
+    let behind = matches!(&failure, RequestFailure::Rpc { code: -32600, message } if message.contains("not canonical"));
+    let behind =
+        behind.then(|| RequestFailure::Transport("it does not have the block at present; ask again".into()));
+    RpcError::OwnNode(behind.unwrap_or(failure))
 }
 
 /// Whether a response of the node about the block or transaction that it names cannot change any more: it says that it is in
@@ -207,6 +216,15 @@ mod tests {
         assert_eq!(range(5, 2_005), Err(refused));
         assert!(range(0, u64::MAX).is_err());
         assert_eq!(check_range(r#"[{"blockHash":"0x00"}]"#), Ok(()));
+    }
+
+    #[test]
+    fn a_node_that_went_back_is_asked_again_later() {
+        let error =
+            |message: &str| own_node_failed(RequestFailure::Rpc { code: -32600, message: message.into() });
+        let behind = error("Block with hash 0x6c87 is not canonical and it is required");
+        assert!(behind.code() == -32002 && behind.to_json().contains("ask again"), "{behind}");
+        assert_eq!(error("Invalid request").code(), -32600);
     }
 
     #[test]

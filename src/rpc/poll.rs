@@ -7,7 +7,7 @@ use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
 #[cfg(feature = "node-methods")]
-use super::own_node::{check_range, name_at_node, runs};
+use super::own_node::{check_range, name_at_node, own_node_failed, runs};
 use super::{
     envelope::Outcome,
     error::RpcError,
@@ -182,7 +182,7 @@ impl Poll {
             Kind::Relay => {
                 let silent = || Err(RequestFailure::Transport("no response".into()));
                 let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
-                Counted { unproven: answer.is_ok(), outcome: answer.map_err(RpcError::OwnNode), sent: None }
+                Counted { unproven: answer.is_ok(), outcome: answer.map_err(own_node_failed), sent: None }
             }
             Kind::Agree(wanted, refusal) => {
                 let agreed = agreement(wanted, &answered, pinned);
