@@ -36,12 +36,17 @@ const PROFILE: &str = "wasm";
 /// Every module, the smallest first. Sizes and their history: docs/wasm.md.
 pub(crate) const ARTEFACTS: [Artefact; 4] = [
     Artefact { name: "rootlight_verify", features: "verify", settings: &[], gate: Some(94_000) },
-    Artefact { name: "rootlight", features: "light,work-start", settings: &[], gate: Some(346_000) },
+    Artefact {
+        name: "rootlight",
+        features: "light,work-start,fast-keccak",
+        settings: &[],
+        gate: Some(346_000),
+    },
     // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
     // optimised for size.
     Artefact {
         name: "rootlight_dev",
-        features: "dev",
+        features: "dev,fast-keccak",
         settings: &[
             "profile.wasm.package.revm-interpreter.opt-level=\"s\"",
             "profile.wasm.package.sha2.opt-level=\"s\"",
@@ -51,7 +56,12 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
     },
     // The light client with networks that the caller describes, for tests. No user loads it, so it is optimised by one
     // round of passes only.
-    Artefact { name: "rootlight_networks", features: "light,work-start,networks", settings: &[], gate: None },
+    Artefact {
+        name: "rootlight_networks",
+        features: "light,work-start,networks,fast-keccak",
+        settings: &[],
+        gate: None,
+    },
 ];
 
 /// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it
