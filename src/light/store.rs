@@ -158,6 +158,10 @@ impl FactStore {
 
     /// Whether there is nothing in the store that a cache would keep.
     fn is_empty(&self) -> bool {
+        #[cfg(feature = "node-methods")]
+        if !self.headers_at.is_empty() || !self.relayed.is_empty() {
+            return false;
+        }
         let blocks = self.bodies.is_empty() && self.uncles.is_empty() && self.receipts.is_empty();
         let state = self.nodes.is_empty() && self.derived.is_empty() && self.touched.is_empty();
         blocks && state && self.locations.is_empty() && self.sent.is_empty()

@@ -146,21 +146,21 @@ async fn states_that_the_store_does_not_give_are_refused_by_name() {
     let service = start(&node, &store, SidecarOptions { executes: true, ..SidecarOptions::default() }).await;
     assert_eq!(service.provable_block(), Some(75));
     let root = |number| node.replay.block(number).unwrap().1;
-    let refused = async |block: &str| {
-        let answer = ask(&service, "eth_getBalance", json!([COW, block])).await;
+    let refused = async |service: &SidecarService, block: &str| {
+        let answer = ask(service, "eth_getBalance", json!([COW, block])).await;
         assert_eq!(answer["error"]["code"], -32002, "{answer}");
         answer["error"]["message"].as_str().unwrap().to_owned()
     };
     // The state of the head is not on disk.
     let head = store.0.lock().unwrap().remove(&root(75)).unwrap();
-    let message = refused("latest").await;
+    let message = refused(&service, "latest").await;
     assert!(message.contains("block 75") && message.contains("rsk_flush"), "{message}");
-    assert!(refused("0x4b").await.contains("flushNumberOfBlocks"));
+    assert!(refused(&service, "0x4b").await.contains("flushNumberOfBlocks"));
     assert_eq!(service.health().provable_block, (0..75).rev().find(|number| root(*number) != root(75)));
     // The node writes it.
     store.0.lock().unwrap().insert(root(75), head);
     assert!(ask(&service, "eth_getBalance", json!([COW, "latest"])).await["result"].is_string());
-    // The store has the root, and not what is below it.
+    // The store has the root, and not what is below it. Another client has not read the account before.
     let answer = ask(&service, "eth_getProof", json!([COW, [], "latest"])).await;
     let nodes = answer["result"]["accountProof"].as_array().unwrap();
     let second: Bytes = nodes[1].as_str().unwrap().parse().unwrap();
@@ -169,10 +169,12 @@ async fn states_that_the_store_does_not_give_are_refused_by_name() {
     let mut damaged = second.clone();
     damaged[2] ^= 1;
     store.0.lock().unwrap().insert(hash, damaged.into());
-    let message = refused("latest").await;
+    let options = SidecarOptions { executes: true, ..SidecarOptions::default() };
+    let service = start(&node, &store, options).await;
+    let message = refused(&service, "latest").await;
     assert!(message.contains(&hash.to_string()) && message.contains("another hash"), "{message}");
     store.0.lock().unwrap().remove(&hash);
-    let message = refused("latest").await;
+    let message = refused(&service, "latest").await;
     assert!(message.contains(&hash.to_string()) && message.contains("no entry"), "{message}");
     // The node would run the call; the recording does not have it.
     let call = ask(&service, "eth_call", json!([{"to": COW}, "latest"])).await;
