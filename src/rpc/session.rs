@@ -9,8 +9,6 @@
 
 use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
-#[cfg(feature = "node-methods")]
-use super::own_node::{is_final, relays, stored_state};
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
@@ -19,9 +17,14 @@ use super::{
     exchange::{Answer, Exchange, State, interrupted},
     hints::{Hint, Hints, hint, is_about, misled},
     method::{Failure, Handler},
-    obstacle::{Failures, MAX_FACT_BYTES, MAX_ROUNDS, failure, obstacle},
+    obstacle::{Failures, failure, obstacle},
     poll::Poll,
     prefetch::Prefetch,
+};
+#[cfg(feature = "node-methods")]
+use super::{
+    obstacle::{MAX_FACT_BYTES, MAX_ROUNDS},
+    own_node::{is_final, relays, stored_state},
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
