@@ -69,7 +69,7 @@ pub(super) fn runs(row: &Method) -> bool {
         || row.name.starts_with("debug_trace")
 }
 
-/// Whether the node answers a method.
+/// Whether a method is passed on to the host's own node instead of being answered here.
 pub(super) fn relays(node: &OwnNode, row: &Method) -> bool {
     let here = STATE.contains(&row.name)
         || row.namespace() == "rootlight"

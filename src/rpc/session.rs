@@ -206,6 +206,8 @@ impl Session {
         expect(unused_variables, reason = "only servers keep such responses")
     )]
     fn pass_on(&mut self, cache: &FactCache) {
+        #[cfg(feature = "node-methods")]
+        let mut finished = Vec::new();
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(request) = &member.state else { continue };
             let poll = match request.row.handler {
@@ -223,7 +225,8 @@ impl Session {
             #[cfg(feature = "node-methods")]
             if let Some(known) = poll.as_ref().ok().and_then(|poll| poll.known(&Known::new(&self.own, cache)))
             {
-                (member.level, member.state) = (Some(Level::Unproven), State::Finished(Ok(known)));
+                member.level = Some(Level::Unproven);
+                finished.push((place, known));
                 continue;
             }
             member.state = match poll {
@@ -234,6 +237,9 @@ impl Session {
                 Err(error) => State::Finished(Err(error)),
             };
         }
+        // The limit of the whole answer holds for kept responses too.
+        #[cfg(feature = "node-methods")]
+        finished.into_iter().for_each(|(place, known)| self.exchange.finish(place, Ok(known)));
     }
 
     /// Evaluates the responses to the polls.

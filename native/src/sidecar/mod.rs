@@ -21,7 +21,7 @@ pub trait NodeStore: TrieStore + 'static {
     /// Makes readable what the node has written since the last call.
     ///
     /// # Errors
-    /// The database's own words. What was readable before still is.
+    /// The database's error message. What was readable before can still be read.
     fn catch_up(&self) -> Result<(), String>;
 
     /// A number that changes when there is more to read.
