@@ -24,17 +24,18 @@ pub fn check(data: &[u8]) {
 fn check_batch(text: &str, most: usize, network: &Network) {
     let Ok(read) = decode_headers(text, most, network) else { return };
     assert!(read.len() <= most);
-    let headers: Vec<(&Header, Vec<SealedHeader>)> = read
+    let headers: Vec<(&Header, Option<Vec<SealedHeader>>)> = read
         .iter()
         .map(|(header, uncles)| {
-            (header.header().header(), uncles.iter().cloned().map(Header::seal).collect())
+            let uncles = uncles.as_ref().map(|all| all.iter().cloned().map(Header::seal).collect());
+            (header.header().header(), uncles)
         })
         .collect();
     for ((header, _), (candidate, _)) in headers.iter().zip(&read) {
         assert_eq!(header.hash(), candidate.header().hash());
         assert_eq!(&header.hash_for_merged_mining(), candidate.mining_hash());
     }
-    let written = encode_headers(headers.iter().map(|(header, uncles)| (*header, &uncles[..])));
+    let written = encode_headers(headers.iter().map(|(header, uncles)| (*header, uncles.as_deref())));
     assert_eq!(decode_headers(&written, most, network).as_ref(), Ok(&read));
 }
 

@@ -125,33 +125,38 @@ pub(crate) fn pause() {
     if last.at.elapsed() < PAUSE {
         return;
     }
-    if processors::time_used().saturating_sub(last.used) >= COARSE {
+    if is_coarse(processors::time_used().saturating_sub(last.used)) {
         cannot_pause();
         if let Some(asker) = ASKER.get() {
-            remember(asker);
+            remember(asker, Instant::now() + REMEMBERED);
         }
     }
     std::thread::yield_now();
     LAST_PAUSE.set(Some(Moment::now()));
 }
 
-/// Notes that work for an address did not pause.
-fn remember(asker: u64) {
+/// Whether work that used this much processor time between two pauses counts as work that cannot pause.
+fn is_coarse(used: Duration) -> bool {
+    used >= COARSE
+}
+
+/// Notes that work for an address did not pause, until the given time.
+fn remember(asker: u64, end: Instant) {
     let mut until = COARSE_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
     if until.len() >= MAX_REMEMBERED {
         until.clear();
     }
-    until.insert(asker, Instant::now() + REMEMBERED);
+    until.insert(asker, end);
 }
 
 /// Whether work for an address recently did not pause.
-fn is_remembered(asker: u64) -> bool {
+fn is_remembered(asker: u64, now: Instant) -> bool {
     let mut until = COARSE_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_coarse = until.get(&asker).is_some_and(|until| *until > Instant::now());
-    if !is_coarse {
+    let is_remembered = until.get(&asker).is_some_and(|until| *until > now);
+    if !is_remembered {
         until.remove(&asker);
     }
-    is_coarse
+    is_remembered
 }
 
 /// The number of processors that this process may use.
@@ -169,7 +174,7 @@ impl RunningThread {
         WORKS.set(true);
         ASKER.set(asker);
         LAST_PAUSE.set(is_busy().then(Moment::now));
-        if asker.is_some_and(is_remembered) {
+        if asker.is_some_and(|asker| is_remembered(asker, Instant::now())) {
             cannot_pause();
         }
         Self
@@ -212,7 +217,11 @@ fn lower_by(nicer: i32) {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use rustix::process::getpriority_process;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
 
     #[test]
     fn only_the_calling_thread_is_lowered_and_only_once() {
@@ -249,29 +258,43 @@ mod tests {
         use super::{APART, remember, spawn_lowered};
         let is_apart = || APART.with_borrow(Option::is_some);
         let (coarse, other) = (u64::MAX - 21, u64::MAX - 22);
-        remember(coarse);
+        remember(coarse, Instant::now() + HOUR);
         assert!(spawn_lowered(Some(coarse), is_apart).await.unwrap());
         assert!(!spawn_lowered(Some(other), is_apart).await.unwrap());
+    }
+
+    #[test]
+    fn an_address_is_forgotten_when_its_time_is_over() {
+        use super::{is_remembered, remember};
+        let (asker, now) = (u64::MAX - 24, Instant::now());
+        remember(asker, now + HOUR);
+        assert!(is_remembered(asker, now) && is_remembered(asker, now + HOUR / 2));
+        assert!(!is_remembered(asker, now + HOUR));
+        assert!(!is_remembered(asker, now), "it was forgotten");
+    }
+
+    #[test]
+    fn a_little_processor_time_between_pauses_is_no_work_that_cannot_pause() {
+        use super::{COARSE, is_coarse};
+        assert!(is_coarse(COARSE) && !is_coarse(COARSE / 2));
     }
 
     /// The test makes all processors busy and then computes without a pause.
     #[tokio::test]
     async fn work_that_does_not_pause_while_all_processors_are_busy_is_found() {
-        use super::{APART, COARSE, RunningThread, is_remembered, pause, processors, spawn_lowered};
+        use super::{APART, COARSE, COARSE_UNTIL, RunningThread, pause, processors, spawn_lowered};
         let asker = u64::MAX - 23;
-        let run = move |computes: bool| {
+        let run = move || {
             let _busy: Vec<RunningThread> =
                 (0..super::processors()).map(|_| RunningThread::begin(Some(asker))).collect();
             pause();
             let before = processors::time_used();
-            while computes && processors::time_used() - before < 2 * COARSE {}
+            while processors::time_used() - before < 2 * COARSE {}
             pause();
             APART.with_borrow(Option::is_some)
         };
-        assert!(!spawn_lowered(Some(asker), move || run(false)).await.unwrap());
-        assert!(!is_remembered(asker));
-        assert!(spawn_lowered(Some(asker), move || run(true)).await.unwrap());
-        assert!(is_remembered(asker));
+        assert!(spawn_lowered(Some(asker), run).await.unwrap());
+        assert!(COARSE_UNTIL.lock().unwrap().contains_key(&asker));
     }
 
     #[tokio::test]

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::priority;
 use crate::service::Peer;
@@ -347,14 +348,14 @@ mod tests {
         told
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn connections_take_turns() {
         let (greedy, other) = (peer([127, 0, 0, 1], 1), peer([127, 0, 0, 1], 2));
         let told = order(&[greedy, greedy, greedy, greedy, other]).await;
         assert!(told.iter().position(|connection| *connection == 2).unwrap() <= 1, "{told:?}");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn addresses_take_turns_however_many_connections_they_have() {
         let many = (1..=6).map(|connection| peer([10, 0, 0, 1], connection));
         let asked: Vec<Peer> = many.chain([peer([10, 0, 0, 2], 99)]).collect();
@@ -362,7 +363,7 @@ mod tests {
         assert!(told.iter().position(|connection| *connection == 99).unwrap() <= 1, "{told:?}");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_busy_connection_leaves_places_to_fresh_ones() {
         let runs = Runs::new(2);
         let greedy = peer([127, 0, 0, 1], 1);
@@ -384,7 +385,7 @@ mod tests {
     }
 
     /// An address that opens a connection for each run has no debt on any of them.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn an_address_leaves_a_place_to_others_however_many_connections_it_has() {
         let runs = Runs::new(2);
         let greedy = |connection| peer([127, 0, 0, 1], connection);
@@ -421,7 +422,7 @@ mod tests {
     }
 
     /// A place that was given to a client that no longer waits goes to the next one.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_client_that_stopped_waiting_gets_no_place() {
         let runs = Runs::new(1);
         let until = Instant::now() + Duration::from_secs(60);
@@ -442,7 +443,7 @@ mod tests {
 
     /// Batches of an address fill all places it may have; a single call from a new connection of it waits for one batch
     /// to end, not for those that wait already, and takes whichever place becomes free.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_single_call_does_not_wait_for_all_batches_of_its_address() {
         let runs = Runs::new(2);
         let at = |connection| peer([127, 0, 0, 1], connection);
@@ -474,7 +475,7 @@ mod tests {
     }
 
     /// One client controls all addresses of an IPv6 network of 64 bits.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn addresses_of_one_ipv6_network_share_their_places() {
         let runs = Runs::new(2);
         let at = |address: &str| Peer::new(address.parse().unwrap());
@@ -487,7 +488,7 @@ mod tests {
 
     /// A customer with many addresses has no more places than one with a single address, and customers behind one address
     /// do not wait for each other.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn the_addresses_of_an_api_key_share_its_places() {
         let runs = Runs::new(2);
         let of_key = |address: &str, key| Peer::new(address.parse().unwrap()).of_key(key);
@@ -501,7 +502,7 @@ mod tests {
         );
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_connection_that_waited_with_two_messages_gets_one_fresh_place() {
         let runs = Runs::new(2);
         let mut held = Vec::new();

@@ -1,7 +1,7 @@
 //! The result of `rootlight_getHeaders`: consecutive headers with merged-mining proofs and uncles, in base64.
 //!
-//! `base64(0x01 | LZ4 block of RLP([[header, [uncle, ...]], ...]))`, headers in full form, oldest first. The first byte
-//! is the format of the rest. A third of a main network header repeats earlier headers or is zero. Nothing in the
+//! `base64(0x01 | LZ4 block of RLP([[header, [uncle, ...]], ...]))`, headers in full form, oldest first. An upstream that
+//! does not have a block's uncles leaves the list of uncles out: `[header]`. The first byte is the format of the rest. A third of a main network header repeats earlier headers or is zero. Nothing in the
 //! result is trusted: each header is hashed, linked and checked for work like any other.
 
 use alloc::{string::String, vec::Vec};
@@ -13,7 +13,7 @@ use crate::{
     consensus::{HeaderCandidate, Network},
     types::{
         FieldError, Header, HeaderError, SealedHeader,
-        header::HeaderForm,
+        header::{HeaderForm, HeaderShape},
         rlp::{ListBuf, Reader},
     },
 };
@@ -55,25 +55,30 @@ pub enum BatchError {
     },
 }
 
-/// Decoded headers, each with the uncles that came with it. Nothing in it is verified.
-pub type Batch = Vec<(HeaderCandidate, Vec<Header>)>;
+/// Decoded headers, each with the uncles that came with it; `None` if the list of uncles is left out. Nothing in it is
+/// verified.
+pub type Batch = Vec<(HeaderCandidate, Option<Vec<Header>>)>;
 
-/// Encodes headers, each with its uncles.
-pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> String {
+/// Encodes headers, each with its uncles if they are known.
+pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, Option<&'a [SealedHeader]>)>) -> String {
     let mut bytes = alloc::vec![PACKED];
     bytes.extend(lz4::compress(encode_list(headers).as_list()));
     base64::encode(&bytes)
 }
 
 /// Encodes the list in RLP.
-pub(super) fn encode_list<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> ListBuf {
+pub(super) fn encode_list<'a>(
+    headers: impl Iterator<Item = (&'a Header, Option<&'a [SealedHeader]>)>,
+) -> ListBuf {
     let mut list = ListBuf::with_capacity(0);
     for (header, uncles) in headers {
         let mut entry = ListBuf::with_capacity(0);
         entry.items().extend(header.encode(HeaderForm::Full));
-        let mut family = ListBuf::with_capacity(0);
-        uncles.iter().for_each(|uncle| family.items().extend(uncle.encode(HeaderForm::Full)));
-        entry.items().extend(family.as_list());
+        if let Some(uncles) = uncles {
+            let mut family = ListBuf::with_capacity(0);
+            uncles.iter().for_each(|uncle| family.items().extend(uncle.encode(HeaderForm::Full)));
+            entry.items().extend(family.as_list());
+        }
         list.items().extend(entry.as_list());
     }
     list
@@ -105,14 +110,25 @@ pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Resul
         }
         let mut entry = list.next_list("entry")?;
         let header = HeaderCandidate::decode(entry.next_raw("header")?, network)?;
-        let (mut family, mut uncles) = (entry.next_list("uncles")?, Vec::new());
-        while !family.is_empty() {
-            uncles.push(Header::decode(family.next_raw("uncle")?, &shape)?);
-        }
+        let uncles = match entry.is_empty() {
+            true => None,
+            false => Some(decode_uncles(entry.next_list("uncles")?, &shape)?),
+        };
         entry.finish("entry")?;
         headers.push((header, uncles));
     }
     Ok(headers)
+}
+
+fn decode_uncles(
+    mut list: Reader<'_>,
+    shape: &dyn Fn(u64) -> HeaderShape,
+) -> Result<Vec<Header>, BatchError> {
+    let mut uncles = Vec::new();
+    while !list.is_empty() {
+        uncles.push(Header::decode(list.next_raw("uncle")?, shape)?);
+    }
+    Ok(uncles)
 }
 
 #[cfg(test)]
@@ -135,7 +151,7 @@ mod tests {
     }
 
     fn packed(headers: &[(SealedHeader, Vec<SealedHeader>)]) -> String {
-        encode_headers(headers.iter().map(|(header, uncles)| (header.header(), &uncles[..])))
+        encode_headers(headers.iter().map(|(header, uncles)| (header.header(), Some(&uncles[..]))))
     }
 
     fn block(bytes: &[u8]) -> String {
@@ -151,14 +167,27 @@ mod tests {
         for ((header, uncles), (read, others)) in headers.iter().zip(&read) {
             assert_eq!(header, read.header());
             assert_eq!(read.mining_hash(), &header.hash_for_merged_mining());
+            let others = others.as_ref().expect("the list was sent");
             assert_eq!(others.iter().map(Header::hash).collect::<Vec<_>>(), [uncles[0].hash()]);
         }
-        let mut list = encode_list(headers.iter().map(|(header, uncles)| (header.header(), &uncles[..])));
+        let mut list =
+            encode_list(headers.iter().map(|(header, uncles)| (header.header(), Some(&uncles[..]))));
         assert!(
             text.len() * 2 < list.as_list().len(),
             "zeros and the hashes of earlier headers take no space"
         );
         assert_eq!(decode_headers(&text, 19, &network), Err(BatchError::TooMany { asked: 19 }));
+    }
+
+    #[test]
+    fn an_entry_without_a_list_says_nothing_about_uncles() {
+        let (network, headers) = family(3);
+        let lists = [None, Some(&[][..]), Some(&headers[2].1[..])];
+        let text =
+            encode_headers(headers.iter().zip(lists).map(|((header, _), list)| (header.header(), list)));
+        let read = decode_headers(&text, 3, &network).unwrap();
+        let counts: Vec<_> = read.iter().map(|(_, uncles)| uncles.as_ref().map(Vec::len)).collect();
+        assert_eq!(counts, [None, Some(0), Some(1)]);
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl HeaderWindow {
         for slot in &mut self.slots {
             match headers.next() {
                 Some((header, uncles)) if header.header().number == slot.number => {
-                    slot.state = SlotState::Have(Found { header, uncles: Some(uncles) });
+                    slot.state = SlotState::Have(Found { header, uncles });
                 }
                 None if slot.number > announced => slot.state = SlotState::Gone(SyncCause::Missing),
                 _ => return,

@@ -71,7 +71,7 @@ fn a_complete_binary_response_leaves_no_requests() {
     let mut headers = vec![mine(header(&network, NUMBER))];
     headers.extend([mine(child(&network, &headers[0]))]);
     headers.extend([mine(child(&network, &headers[1]))]);
-    let text = encode_headers(headers.iter().map(|header| (header.header(), &[][..])));
+    let text = encode_headers(headers.iter().map(|header| (header.header(), Some(&[][..]))));
     for text in
         [alloc::format!("\"{text}\""), alloc::format!("\"\\u{:04x}{}\"", text.as_bytes()[0], &text[1..])]
     {

@@ -54,5 +54,5 @@ fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
         }
     }
     let found = found?;
-    verified(&encode_headers(found.iter().map(|(header, uncles)| (header.header(), uncles.headers()))))
+    verified(&encode_headers(found.iter().map(|(header, uncles)| (header.header(), Some(uncles.headers())))))
 }

@@ -179,7 +179,7 @@ impl Mined {
                 };
                 let wanted = self.blocks.iter().filter(|(header, _)| range.contains(&header.number));
                 let uncles = |all: &'_ [SealedHeader]| if self.bare { 0 } else { all.len() };
-                let wanted = wanted.map(|(header, all)| (header.header(), &all[..uncles(all)]));
+                let wanted = wanted.map(|(header, all)| (header.header(), Some(&all[..uncles(all)])));
                 format!("\"{}\"", encode_headers(wanted))
             }
             method if method.starts_with("eth_getUncleByBlock") && self.family.is_some() => {

@@ -45,7 +45,7 @@ pub(crate) fn answer(headers: &[HeaderCandidate], call: &UpstreamRequest) -> Ups
             let wanted = headers.iter().map(|header| header.header());
             let wanted =
                 wanted.filter(|header| header.number >= from.max(first) && header.number < from + count);
-            format!("\"{}\"", encode_headers(wanted.map(|header| (header.header(), &[][..]))))
+            format!("\"{}\"", encode_headers(wanted.map(|header| (header.header(), Some(&[][..])))))
         }
         _ => return Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() }),
     };

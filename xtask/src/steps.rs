@@ -6,8 +6,14 @@ use std::time::{Duration, Instant};
 
 use crate::shell::Log;
 
-/// The number of lines shown of a failed step's output. All of it is in the log.
-const TAIL_LINES: usize = 60;
+/// The number of lines shown of the end of a failed step's output. All of it is in the log.
+const TAIL_LINES: usize = 30;
+
+/// The number of lines shown of each failed test, at most.
+const TEST_LINES: usize = 12;
+
+/// The number of failed tests that are shown.
+const SHOWN_TESTS: usize = 10;
 
 /// Numbers of tests in the output of a test runner.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +53,21 @@ impl Count {
     }
 }
 
+/// The failed tests in the output of a test runner: the name of each, and what it said. Those of `cargo test` print a
+/// header before their output, those of Node.js a line `not ok` before it.
+fn failures(output: &str) -> Vec<(&str, Vec<&str>)> {
+    let lines: Vec<&str> = output.lines().collect();
+    let failed = lines.iter().enumerate().filter_map(|(at, line)| {
+        let cargo = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+        let node = || {
+            line.trim_start().strip_prefix("not ok ").map(|rest| rest.trim_start_matches(char::is_numeric))
+        };
+        let name = cargo.or_else(node)?.trim_start_matches(" - ");
+        Some((name, lines[at..].iter().take(TEST_LINES).copied().collect()))
+    });
+    failed.collect()
+}
+
 /// The number right before a word.
 fn before(text: &str, word: &str) -> u32 {
     text.split(word)
@@ -67,6 +88,7 @@ struct Done {
     name: String,
     time: Duration,
     good: bool,
+    failed_tests: Vec<String>,
 }
 
 /// The results of the steps so far. Steps may run in several threads.
@@ -103,7 +125,9 @@ impl Run {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let (done, tests) = &mut *results;
         tests.add(count);
-        done.push(Done { name: name.to_owned(), time, good });
+        let failures = if good { Vec::new() } else { failures(&text) };
+        let failed_tests = failures.iter().map(|(name, _)| (*name).to_owned()).collect();
+        done.push(Done { name: name.to_owned(), time, good, failed_tests });
         let seconds = time.as_secs_f64();
         match outcome {
             Ok(note) => {
@@ -118,7 +142,9 @@ impl Run {
             Err(why) => {
                 println!("{name:<28} FAILED {seconds:7.1} s");
                 let lines: Vec<&str> = text.lines().collect();
-                for line in lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)) {
+                let end = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+                let shown = failures.iter().take(SHOWN_TESTS).flat_map(|(_, lines)| lines);
+                for line in shown.chain(end) {
                     println!("    {line:.300}");
                 }
                 println!("    {why}");
@@ -149,6 +175,7 @@ impl Run {
         let (mut done, tests) = self.results.into_inner().unwrap_or_else(PoisonError::into_inner);
         let failed: Vec<String> =
             done.iter().filter(|step| !step.good).map(|step| step.name.clone()).collect();
+        let failed_tests: Vec<String> = done.iter().flat_map(|step| step.failed_tests.clone()).collect();
         let steps = done.len();
         done.sort_by_key(|step| std::cmp::Reverse(step.time));
         println!("\nsteps of a second or more, the longest first:");
@@ -160,6 +187,9 @@ impl Run {
         println!("\n{good} of {steps} steps ok in {} min {:02} s{used}", seconds / 60, seconds % 60);
         if !failed.is_empty() {
             println!("failed: {}", failed.join(", "));
+        }
+        for test in failed_tests {
+            println!("failed test: {test}");
         }
         let Count { passed, failed: bad, skipped } = tests;
         if passed + bad > 0 {
@@ -194,6 +224,18 @@ mod tests {
         assert_eq!(Count::read("# pass 5\n# fail 1"), Count { passed: 5, failed: 1, skipped: 0 });
         assert_eq!(Count::read("Ran 6 tests in 1.2s\n\nOK").passed, 6);
         assert_eq!(Count::read("10 passed, nothing else"), Count::default());
+    }
+
+    #[test]
+    fn failed_tests_are_named_with_what_they_said() {
+        let cargo =
+            "test a::b ... FAILED\nok\n\n---- a::b stdout ----\nthread panicked\n\nfailures:\n    a::b";
+        let node = "ok 1 - fine\nnot ok 2 - a client goes on\n  error: none";
+        let named =
+            |output| failures(output).into_iter().map(|(name, said)| (name, said[1])).collect::<Vec<_>>();
+        assert_eq!(named(cargo), [("a::b", "thread panicked")]);
+        assert_eq!(named(node), [("a client goes on", "  error: none")]);
+        assert!(failures("test a ... ok\nok 1 - not ok").is_empty());
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn answer(call: &Value, chain: &Chain, headers: &AtomicU64) -> Value {
             let found: Vec<_> = (number(0)..number(0) + number(1)).map_while(|n| chain.block(n)).collect();
             headers.fetch_add(found.len() as u64, Ordering::Relaxed);
             json!(encode_headers(
-                found.iter().map(|(header, uncles)| (header.header().header(), &uncles[..]))
+                found.iter().map(|(header, uncles)| (header.header().header(), Some(&uncles[..])))
             ))
         }
         _ => {

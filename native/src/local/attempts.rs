@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::service::Peer;
 
 /// Longest attempt.
-pub(super) const ATTEMPT: Duration = Duration::from_micros(200);
+const ATTEMPT: Duration = Duration::from_micros(200);
 
 /// After a message that took longer than [`ATTEMPT`], no message of its address is tried for this many times as long. Code
 /// that hashes megabytes with one instruction takes milliseconds before it can be interrupted. A rest of the same length
@@ -40,6 +40,8 @@ const ENTRIES: u64 = 256;
 #[derive(Debug)]
 pub(super) struct Attempts {
     made: Instant,
+    /// The longest attempt: [`ATTEMPT`], except in tests.
+    longest: AtomicU64,
     /// By address: the end of its rest.
     rests: Vec<AtomicU64>,
     /// The address of the newest message.
@@ -54,7 +56,14 @@ impl Attempts {
     pub(super) fn new() -> Self {
         let number = || AtomicU64::new(0);
         let rests = (0..ENTRIES).map(|_| number()).collect();
-        Self { made: Instant::now(), rests, newest: number(), shared: number(), paid: number() }
+        Self {
+            made: Instant::now(),
+            longest: AtomicU64::new(micros(ATTEMPT)),
+            rests,
+            newest: number(),
+            shared: number(),
+            paid: number(),
+        }
     }
 
     /// Notes that this client has sent a message.
@@ -70,6 +79,20 @@ impl Attempts {
     /// Notes how long an attempt took.
     pub(super) fn took(&self, peer: Peer, time: Duration) {
         self.took_at(peer.asker(), time, self.now());
+    }
+
+    /// The longest attempt.
+    pub(super) fn longest(&self) -> Duration {
+        Duration::from_micros(self.longest.load(Ordering::Relaxed))
+    }
+
+    /// Changes the length of attempts, and forgets what earlier ones took: on a busy machine any message may take longer
+    /// than [`ATTEMPT`].
+    #[cfg(test)]
+    pub(super) fn start_again(&self, longest: Duration) {
+        self.longest.store(micros(longest), Ordering::Relaxed);
+        self.paid.store(0, Ordering::Relaxed);
+        self.rests.iter().for_each(|end| end.store(0, Ordering::Relaxed));
     }
 
     fn now(&self) -> u64 {
@@ -94,7 +117,7 @@ impl Attempts {
         let paid = self.paid.load(Ordering::Relaxed).max(now);
         let paid = paid.saturating_add(micros(time).saturating_mul(PRICE));
         self.paid.store(paid.min(now.saturating_add(micros(LONGEST_PAUSE))), Ordering::Relaxed);
-        if let (true, Some(end)) = (time > ATTEMPT, self.rest_of(asker)) {
+        if let (true, Some(end)) = (time > self.longest(), self.rest_of(asker)) {
             end.store(now.saturating_add(micros(time).saturating_mul(REST)), Ordering::Relaxed);
         }
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use rootlight::engine::Snapshot;
 use rootlight::rpc::{Answer, LocalMessage, Reply};
 
-use super::attempts::{ATTEMPT, Attempts};
+use super::attempts::Attempts;
 use super::parts::{Parts, Writer, changed, lock, moment, publish};
 use crate::priority;
 use crate::recovery::AllProcessors;
@@ -43,14 +43,14 @@ impl Job {
         Ok(self.write(&mut writer))
     }
 
-    /// Runs a message that only reads for at most [`ATTEMPT`]. Returns the job if it was not tried or takes longer.
+    /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
     pub(super) fn attempt(mut self, attempts: &Attempts, peer: Peer) -> Result<Option<Answer>, Self> {
         if !self.message.may_be_short() || !attempts.allows(peer) {
             return Err(self);
         }
         let (view, now) = (self.parts.view(), unix_time());
         let started = Instant::now();
-        let ended = self.message.begin(&*view, now, &|| started.elapsed() > ATTEMPT);
+        let ended = self.message.begin(&*view, now, &|| started.elapsed() > attempts.longest());
         attempts.took(peer, started.elapsed());
         self.begun = Some((view, now));
         if ended { Ok(self.read_whole()) } else { Err(self) }

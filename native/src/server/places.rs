@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::budget::{self, Held, Share, milliseconds as now};
 use crate::service::Peer;
@@ -389,7 +390,7 @@ mod tests {
         tokio::time::timeout(Duration::from_millis(10), connection.close_requested()).await.is_ok()
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn the_longest_idle_connection_of_the_address_with_the_most_is_closed() {
         let places = Places::new(4);
         let (one, two, other) =
@@ -414,7 +415,7 @@ mod tests {
     }
 
     /// One client controls all addresses of an IPv6 network of 64 bits.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn addresses_of_one_ipv6_network_are_counted_together() {
         let places = Places::new(3);
         let at = |address: &str| ClientConnection::new(Peer::new(address.parse().unwrap()));
@@ -434,7 +435,7 @@ mod tests {
         assert!(is_told_to_close(&one).await || is_told_to_close(&two).await);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn an_address_with_most_places_loses_a_connection_that_was_idle_for_a_moment() {
         let places = Places::new(4);
         let (hoarder, other) = ([10, 0, 0, 1], [10, 0, 0, 2]);
@@ -452,7 +453,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_connection_without_unsent_answers_has_no_timer() {
         let connection = connection([10, 0, 0, 1]);
         let mut polls = 0;
@@ -472,7 +473,7 @@ mod tests {
         drop(unsent);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_too_slowly_is_stalled() {
         let connection = connection([10, 0, 0, 1]);
         let limit = Duration::from_millis(100);

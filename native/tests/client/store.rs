@@ -79,7 +79,7 @@ impl Node {
                 let wanted = self.headers.iter().map(HeaderCandidate::header).filter(|header| {
                     header.number >= first && header.number < first + count && header.number <= top
                 });
-                Ok(format!("\"{}\"", encode_headers(wanted.map(|header| (header.header(), &[][..])))))
+                Ok(format!("\"{}\"", encode_headers(wanted.map(|header| (header.header(), Some(&[][..]))))))
             }
             _ => Err(json!({"code": -32601, "message": "method not found"})),
         }

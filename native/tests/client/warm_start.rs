@@ -139,7 +139,7 @@ impl Upstream for Newest {
                     let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
                     let first = params[0].as_str().unwrap().trim_start_matches("0x").to_owned();
                     let mine = u64::from_str_radix(&first, 16).unwrap() <= self.0.number;
-                    let list = mine.then_some((self.0.header(), &[][..]));
+                    let list = mine.then_some((self.0.header(), Some(&[][..])));
                     format!("\"{}\"", encode_headers(list.into_iter()))
                 }
                 _ => {

@@ -266,7 +266,8 @@ impl HeaderSync {
             return Ok(());
         }
         restoring.next = restoring.next.saturating_add(1);
-        page.into_iter().try_for_each(|(candidate, uncles)| restoring.take(self, candidate, uncles))
+        page.into_iter()
+            .try_for_each(|(candidate, uncles)| restoring.take(self, candidate, uncles.unwrap_or_default()))
     }
 
     /// Ends taking back: proves the work of the newest headers and returns the number of the newest block. After an
@@ -427,7 +428,7 @@ fn page(view: &ChainView, first: u64, index: u64) -> Page {
     let headers = (start..start.saturating_add(PAGE_HEADERS)).filter_map(|number| view.by_number(number));
     let list = encode_list(headers.map(|header| {
         let uncles = view.uncles(&header.hash()).map_or(&[][..], |uncles| uncles.headers());
-        (header.header(), uncles)
+        (header.header(), Some(uncles))
     }))
     .into_list();
     let mut bytes = keccak256(&list).to_vec();

@@ -133,7 +133,8 @@ fn a_page_above_the_size_limit_is_damaged() {
     let mut sync = synced(0, 8_192);
     let old = mine(header(sync.network(), START - 400));
     let page = |uncles: usize| {
-        let list = encode_list([(old.header(), &vec![old.clone(); uncles][..])].into_iter()).into_list();
+        let list =
+            encode_list([(old.header(), Some(&vec![old.clone(); uncles][..]))].into_iter()).into_list();
         (list.len(), [keccak256(&list).to_vec(), list].concat())
     };
     let (short, long) = (page(1), page(MAX_BATCH_BYTES / (page(2).0 - page(1).0) + 1));

@@ -282,7 +282,7 @@ impl Upstream {
             let list = if !uncles || self.does(Trick::HidesUncles) { Vec::new() } else { list };
             all.push((header, list));
         }
-        let list = all.iter().map(|(header, uncles)| (header.header(), &uncles[..]));
+        let list = all.iter().map(|(header, uncles)| (header.header(), Some(&uncles[..])));
         Ok(json!(encode_headers(list)))
     }
 
