@@ -8,8 +8,9 @@ use crate::modules::Modules;
 /// A crate's source folder, and the name by which its own tests import it.
 type Crate = (&'static str, &'static str);
 
-const CRATES: [Crate; 5] = [
+const CRATES: [Crate; 6] = [
     ("src", "rootlight"),
+    ("p2p/src", "rootlight_p2p"),
     ("native/src", "rootlight_native"),
     ("pkg/wasm/src", "rootlight_wasm"),
     ("xtask/src", "xtask"),

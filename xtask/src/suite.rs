@@ -266,13 +266,14 @@ fn oldest_compiler(log: &mut Log) -> Outcome {
     plain(log, check.env("CARGO_TARGET_DIR", folder)).map(|_| format!("Rust {version}"))
 }
 
-/// Compiles the core for targets without an operating system or a standard library. It is built for one of them, and
-/// checked for the other, which finds every use of something that the target lacks. Both use the macros that the tests
-/// were built with.
+/// Compiles the crates without a standard library for targets without an operating system. They are built for one of
+/// them, and checked for the other, which finds every use of something that the target lacks. Both use the macros that
+/// the tests were built with.
 fn bare(log: &mut Log) -> Outcome {
     let [built, checked] = tools::BARE;
     for (command, target) in [("build", built), ("check", checked)] {
-        let cmd = Cmd::new("cargo").arg(command).args(&["--locked", "--package", "rootlight", "--lib"]);
+        let crates = ["--package", "rootlight", "--package", "rootlight-p2p", "--lib"];
+        let cmd = Cmd::new("cargo").args(&[command, "--locked"]).args(&crates);
         // Nobody runs the result, and the settings of the tests' profile apply to some dependencies only.
         log.run(cmd.args(&["--target", target]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"))?;
     }

@@ -1,0 +1,3 @@
+//! The recorded handshakes, datagrams, sessions and hostile cases of a live node.
+
+mod vectors;
