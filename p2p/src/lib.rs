@@ -20,3 +20,5 @@
 )]
 
 extern crate alloc;
+
+pub mod rlpx;

@@ -14,3 +14,19 @@ pub(crate) fn folder() -> Option<PathBuf> {
     println!("skipped: {} is absent", path.display());
     None
 }
+
+/// Reads a JSON file of the recordings.
+pub(crate) fn json(name: &str) -> Option<serde_json::Value> {
+    let text = std::fs::read_to_string(folder()?.join(name)).expect(name);
+    Some(serde_json::from_str(&text).expect(name))
+}
+
+/// The bytes of a field in hexadecimal digits.
+pub(crate) fn bytes(value: &serde_json::Value) -> Vec<u8> {
+    hex::decode(value.as_str().expect("text")).expect("hexadecimal")
+}
+
+/// [`bytes`] of a field of fixed length.
+pub(crate) fn array<const N: usize>(value: &serde_json::Value) -> [u8; N] {
+    bytes(value).try_into().expect("length")
+}

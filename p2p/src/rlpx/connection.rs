@@ -1,0 +1,185 @@
+//! One connection: a handshake, then frames in both directions.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem;
+
+use super::error::RlpxError;
+use super::frame::{Frame, MAX_FRAME_READ};
+use super::handshake::{AuthForm, Finished, HandshakeSecrets, Initiator, Responder};
+use super::key::{NodeId, NodeKey};
+
+/// Most bytes of a frame's code and payload that are read until [`Connection::set_read_limit`] says otherwise. HELLO and
+/// STATUS have less than 300.
+pub const READ_BEFORE_HELLO: usize = 4096;
+/// Bytes that may be fed beyond an unfinished frame of the greatest size that is read, before its frames are taken.
+pub const MAX_UNREAD: usize = 256 * 1024;
+
+/// One end of a connection, as a machine: bytes of the peer in by [`feed`](Self::feed), frames out by
+/// [`next_frame`](Self::next_frame), bytes for the peer out by [`take_output`](Self::take_output).
+///
+/// It holds the bytes of one unfinished frame, at most the read limit, and what was fed at once. The first error is the
+/// last: nothing is read or written after it.
+pub struct Connection {
+    state: State,
+    /// Bytes fed and not used yet, from `start` on.
+    input: Vec<u8>,
+    start: usize,
+    output: Vec<u8>,
+    read_limit: usize,
+}
+
+enum State {
+    AwaitAck(Initiator),
+    AwaitAuth(Responder),
+    Open(Box<Finished>),
+    Failed,
+}
+
+impl Connection {
+    /// Dials the node with the id `remote`. The first output is the auth packet; it must reach the socket in one piece,
+    /// or the reference does not join its parts.
+    pub fn dial(key: &NodeKey, remote: &NodeId, secrets: &HandshakeSecrets) -> Result<Self, RlpxError> {
+        Self::dial_in(AuthForm::Eip8, key, remote, secrets)
+    }
+
+    /// [`dial`](Self::dial) with a chosen form of the handshake.
+    pub fn dial_in(
+        form: AuthForm,
+        key: &NodeKey,
+        remote: &NodeId,
+        secrets: &HandshakeSecrets,
+    ) -> Result<Self, RlpxError> {
+        let initiator = Initiator::new(key, remote, secrets, form)?;
+        let output = initiator.auth().to_vec();
+        Ok(Self::new(State::AwaitAck(initiator), output))
+    }
+
+    /// Waits for the auth packet of a node that dialled us.
+    pub fn accept(key: &NodeKey, secrets: HandshakeSecrets) -> Result<Self, RlpxError> {
+        Ok(Self::new(State::AwaitAuth(Responder::new(key, secrets)?), Vec::new()))
+    }
+
+    const fn new(state: State, output: Vec<u8>) -> Self {
+        Self { state, input: Vec::new(), start: 0, output, read_limit: READ_BEFORE_HELLO }
+    }
+
+    /// Sets the most bytes of a frame's code and payload that are read from now on, at most [`MAX_FRAME_READ`].
+    pub fn set_read_limit(&mut self, bytes: usize) {
+        self.read_limit = bytes.min(MAX_FRAME_READ);
+    }
+
+    /// Takes bytes of the peer, in pieces of any size. The handshake is done here; frames wait for
+    /// [`next_frame`](Self::next_frame), which must be called until it gives none.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), RlpxError> {
+        if matches!(self.state, State::Failed) {
+            return Err(RlpxError::Failed);
+        }
+        let unread = self.input.len().saturating_sub(self.start).saturating_add(bytes.len());
+        let most = self.read_limit.saturating_add(MAX_UNREAD);
+        if unread > most {
+            return self.fail(RlpxError::Unread(most));
+        }
+        self.compact();
+        self.input.extend_from_slice(bytes);
+        self.handshake().or_else(|error| self.fail(error))
+    }
+
+    /// The next whole frame, or `None` until more bytes are fed.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, RlpxError> {
+        let open = match &mut self.state {
+            State::Open(open) => open,
+            State::Failed => return Err(RlpxError::Failed),
+            _ => return Ok(None),
+        };
+        let rest = self.input.get(self.start..).unwrap_or(&[]);
+        match open.reader.read(rest, self.read_limit) {
+            Ok((taken, frame)) => {
+                self.start = self.start.saturating_add(taken);
+                Ok(frame)
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Appends a frame to the output. Fails before the handshake is over, and for frames of more than
+    /// [`MAX_FRAME_SENT`](super::MAX_FRAME_SENT) bytes; the connection goes on then.
+    pub fn send(&mut self, code: u64, payload: &[u8]) -> Result<(), RlpxError> {
+        match &mut self.state {
+            State::Open(open) => open.writer.write(code, payload, &mut self.output),
+            State::Failed => Err(RlpxError::Failed),
+            _ => Err(RlpxError::NotReady),
+        }
+    }
+
+    /// The bytes for the peer since the last call.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        mem::take(&mut self.output)
+    }
+
+    /// Number of bytes that wait for [`take_output`](Self::take_output).
+    pub const fn output_len(&self) -> usize {
+        self.output.len()
+    }
+
+    /// Whether the handshake is over, so that frames can be sent.
+    pub const fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// The peer's id: the one dialled, or the one that was proven by the auth packet. `None` before that, and after an
+    /// error.
+    pub const fn remote_id(&self) -> Option<&NodeId> {
+        match &self.state {
+            State::AwaitAck(initiator) => Some(initiator.remote()),
+            State::Open(open) => Some(&open.remote),
+            State::AwaitAuth(_) | State::Failed => None,
+        }
+    }
+
+    /// Does the handshake, if it is due and its packet whole.
+    fn handshake(&mut self) -> Result<(), RlpxError> {
+        let input = self.input.get(self.start..).unwrap_or(&[]);
+        let (taken, finished) = match &self.state {
+            State::AwaitAck(initiator) => match initiator.read(input)? {
+                Some(done) => done,
+                None => return Ok(()),
+            },
+            State::AwaitAuth(responder) => match responder.read(input)? {
+                Some((taken, ack, finished)) => {
+                    self.output.extend_from_slice(&ack);
+                    (taken, finished)
+                }
+                None => return Ok(()),
+            },
+            State::Open(_) | State::Failed => return Ok(()),
+        };
+        self.start = self.start.saturating_add(taken);
+        self.state = State::Open(Box::new(finished));
+        Ok(())
+    }
+
+    /// Drops the bytes that were used.
+    fn compact(&mut self) {
+        self.input.drain(..self.start.min(self.input.len()));
+        self.start = 0;
+    }
+
+    fn fail<T>(&mut self, error: RlpxError) -> Result<T, RlpxError> {
+        self.state = State::Failed;
+        self.input = Vec::new();
+        self.start = 0;
+        Err(error)
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("open", &self.is_open())
+            .field("remote", &self.remote_id())
+            .field("read_limit", &self.read_limit)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,49 @@
+//! The running MAC over the frames of one direction.
+
+use aes::Aes256;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use sha3::{Digest, Keccak256};
+
+/// Bytes of a MAC.
+pub(super) const MAC_BYTES: usize = 16;
+
+/// A Keccak-256 state that has seen the handshake packet and every frame so far.
+pub(super) struct FrameMac {
+    state: Keccak256,
+    cipher: Aes256,
+}
+
+impl FrameMac {
+    /// The state after `seed` (the MAC secret XOR the receiver's nonce) and the sender's handshake packet.
+    pub(super) fn new(secret: &[u8; 32], seed: &[u8; 32], packet: &[u8]) -> Self {
+        let state = Keccak256::new().chain_update(seed).chain_update(packet);
+        Self { state, cipher: Aes256::new(secret.into()) }
+    }
+
+    /// The MAC of the next header, given its ciphertext.
+    pub(super) fn header(&mut self, cipher: &[u8; MAC_BYTES]) -> [u8; MAC_BYTES] {
+        self.step(*cipher)
+    }
+
+    /// The MAC of the next body, given its padded ciphertext.
+    pub(super) fn body(&mut self, cipher: &[u8]) -> [u8; MAC_BYTES] {
+        self.state.update(cipher);
+        let seed = self.digest();
+        self.step(seed)
+    }
+
+    fn step(&mut self, seed: [u8; MAC_BYTES]) -> [u8; MAC_BYTES] {
+        let mut block = self.digest().into();
+        self.cipher.encrypt_block(&mut block);
+        block.iter_mut().zip(seed).for_each(|(byte, other)| *byte ^= other);
+        self.state.update(block);
+        self.digest()
+    }
+
+    fn digest(&self) -> [u8; MAC_BYTES] {
+        let digest: [u8; 32] = self.state.clone().finalize().into();
+        let mut first = [0; MAC_BYTES];
+        first.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+        first
+    }
+}
