@@ -22,3 +22,4 @@
 extern crate alloc;
 
 pub mod rlpx;
+pub mod session;

@@ -2,4 +2,5 @@
 
 mod frames;
 mod handshake;
+mod session;
 mod vectors;

@@ -1,0 +1,111 @@
+//! Why sessions end and messages are not sent.
+
+use alloy_primitives::B256;
+use rootlight::types::FieldError;
+use thiserror::Error;
+
+use super::disconnect::DisconnectReason;
+use crate::rlpx::RlpxError;
+
+/// Why a session ended. Whatever it is, the bytes of the last `take_output` are written and the socket closed.
+///
+/// Before the handshake is over nothing is known of the node that was dialled: whoever answers at its address can cause
+/// [`Self::Transport`] and [`Self::HandshakeTimeout`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// The handshake or the stream of frames broke.
+    #[error(transparent)]
+    Transport(#[from] RlpxError),
+    /// The peer left.
+    #[error("peer disconnected: {0:?}")]
+    ByPeer(DisconnectReason),
+    /// We left.
+    #[error("disconnected: {0:?}")]
+    ByUs(DisconnectReason),
+    /// HELLO or STATUS is malformed.
+    #[error(transparent)]
+    Malformed(#[from] FieldError),
+    /// The peer speaks another version of the base protocol.
+    #[error("base protocol version {0}, not 4 or 5")]
+    BaseVersion(u64),
+    /// The peer does not speak `rsk/62`.
+    #[error("peer does not speak rsk/62")]
+    NoRsk,
+    /// The id in HELLO is not the one that the handshake proved.
+    #[error("node id in HELLO is not the one of the handshake")]
+    Identity,
+    /// The version of `rsk` in STATUS is another.
+    #[error("rsk version {0}, not 62")]
+    RskVersion(u64),
+    /// The peer is on another network.
+    #[error("network {found}, not {expected}")]
+    Network {
+        /// Our network.
+        expected: u64,
+        /// The peer's.
+        found: u64,
+    },
+    /// The peer has another block 0.
+    #[error("genesis block {found}, not {expected}")]
+    Genesis {
+        /// Our block 0.
+        expected: B256,
+        /// The peer's.
+        found: B256,
+    },
+    /// A message came before its time, or a second time.
+    #[error("message {0:#04x} out of order")]
+    OutOfOrder(u64),
+    /// A message code above the base protocol that `rsk/62` does not have.
+    #[error("unknown message {0:#x}")]
+    UnknownCode(u64),
+    /// The peer sent more than the limits of a minute.
+    #[error("too many messages or bytes in a minute")]
+    Flood,
+    /// The peer did not come to STATUS in time.
+    #[error("not ready within 10 seconds")]
+    HandshakeTimeout,
+    /// Nothing came for too long.
+    #[error("no message for two minutes")]
+    Silence,
+}
+
+impl CloseReason {
+    /// What the peer is told, if anything.
+    pub(super) const fn told(&self) -> Option<DisconnectReason> {
+        Some(match self {
+            Self::Transport(_) | Self::ByPeer(_) => return None,
+            Self::ByUs(reason) => *reason,
+            Self::Malformed(_) | Self::OutOfOrder(_) | Self::UnknownCode(_) => DisconnectReason::BadProtocol,
+            Self::BaseVersion(_) | Self::RskVersion(_) => DisconnectReason::IncompatibleProtocol,
+            Self::NoRsk | Self::Flood => DisconnectReason::UselessPeer,
+            Self::Identity => DisconnectReason::UnexpectedIdentity,
+            // As the reference says it.
+            Self::Network { .. } => DisconnectReason::NullIdentity,
+            Self::Genesis { .. } => DisconnectReason::OtherGenesis,
+            Self::HandshakeTimeout | Self::Silence => DisconnectReason::PingTimeout,
+        })
+    }
+}
+
+/// Why a message was not sent. The session goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// STATUS of the peer has not come yet.
+    #[error("session not ready")]
+    NotReady,
+    /// The session is over.
+    #[error("session closed")]
+    Closed,
+    /// As many messages were sent as the peer reads in a minute.
+    #[error("rate limit reached, {wait_ms} ms to wait")]
+    Rate {
+        /// Milliseconds until a message may be sent.
+        wait_ms: u64,
+    },
+    /// The message is too long.
+    #[error(transparent)]
+    Transport(RlpxError),
+}

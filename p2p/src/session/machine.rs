@@ -1,0 +1,307 @@
+//! One session with a peer.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::close::{CloseReason, SendError};
+use super::config::SessionConfig;
+use super::disconnect::DisconnectReason;
+use super::hello::{BASE_VERSION, Hello, RSK_VERSION};
+use super::rate::RateWindow;
+use super::status::Status;
+use crate::rlpx::{Connection, Frame, HandshakeSecrets, MAX_FRAME_SENT, NodeId, NodeKey, RlpxError};
+
+/// Milliseconds from the start to the peer's STATUS.
+pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
+/// Milliseconds without a whole message. The reference pings every 5 seconds.
+pub const SILENCE_TIMEOUT_MS: u64 = 120_000;
+
+const HELLO: u64 = 0x00;
+const DISCONNECT: u64 = 0x01;
+const PING: u64 = 0x02;
+const PONG: u64 = 0x03;
+/// The first code above the base protocol.
+const BASE_END: u64 = 0x10;
+const STATUS: u64 = 0x10;
+const RSK_MESSAGE: u64 = 0x18;
+/// The empty list.
+const NOTHING: [u8; 1] = [0xc0];
+/// Versions of the base protocol that a peer may say. Since we say 4, it sends as in version 4.
+const BASE_VERSIONS: [u64; 2] = [BASE_VERSION, 5];
+
+/// Who the peer is and what it said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Its id, proven by the handshake.
+    pub id: NodeId,
+    /// Its HELLO; the id in it is the proven one.
+    pub hello: Hello,
+    /// Its STATUS; network and genesis block are ours.
+    pub status: Status,
+}
+
+/// What happens in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Both sides have said HELLO and STATUS; messages may be sent.
+    Ready(Box<Peer>),
+    /// The payload of an RSK_MESSAGE (0x18).
+    Message(Vec<u8>),
+    /// The session is over: write what is left of the output, then close the socket. Nothing follows.
+    Closed(CloseReason),
+}
+
+/// One session, as a machine over bytes and milliseconds.
+///
+/// After each [`receive`](Self::receive), take events until there are none, then write the output. Both sides' HELLO and
+/// STATUS, PONG and DISCONNECT are sent by itself. All times are milliseconds of one clock that does not go back.
+#[derive(Debug)]
+pub struct Session {
+    connection: Connection,
+    own_id: NodeId,
+    initiator: bool,
+    config: SessionConfig,
+    stage: Stage,
+    /// Why the session ended, until the event was taken.
+    ended: Option<CloseReason>,
+    started_ms: u64,
+    last_message_ms: u64,
+    sent: RateWindow,
+    received: RateWindow,
+    received_bytes: RateWindow,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The handshake, and for the initiator HELLO, is to come.
+    Start,
+    AwaitHello,
+    AwaitStatus(Hello),
+    Ready,
+    Closed,
+}
+
+impl Session {
+    /// Dials the node with this id. The first output must reach the socket in one piece.
+    pub fn dial(
+        key: &NodeKey,
+        remote: &NodeId,
+        secrets: &HandshakeSecrets,
+        config: SessionConfig,
+        now_ms: u64,
+    ) -> Result<Self, RlpxError> {
+        Ok(Self::new(Connection::dial(key, remote, secrets)?, key, true, config, now_ms))
+    }
+
+    /// Answers a node that dialled us.
+    pub fn accept(
+        key: &NodeKey,
+        secrets: HandshakeSecrets,
+        config: SessionConfig,
+        now_ms: u64,
+    ) -> Result<Self, RlpxError> {
+        Ok(Self::new(Connection::accept(key, secrets)?, key, false, config, now_ms))
+    }
+
+    fn new(
+        connection: Connection,
+        key: &NodeKey,
+        initiator: bool,
+        config: SessionConfig,
+        now_ms: u64,
+    ) -> Self {
+        let limits = config.limits;
+        Self {
+            connection,
+            own_id: *key.id(),
+            initiator,
+            config,
+            stage: Stage::Start,
+            ended: None,
+            started_ms: now_ms,
+            last_message_ms: now_ms,
+            sent: RateWindow::new(limits.sent),
+            received: RateWindow::new(limits.received),
+            received_bytes: RateWindow::new(limits.received_bytes),
+        }
+    }
+
+    /// Takes bytes of the peer, at most [`MAX_UNREAD`](crate::rlpx::MAX_UNREAD) at a time. What is wrong with them shows as
+    /// [`Event::Closed`].
+    pub fn receive(&mut self, bytes: &[u8], now_ms: u64) {
+        if self.is_closed() {
+            return;
+        }
+        let amount = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if self.received_bytes.take(now_ms, amount).is_err() {
+            return self.close(CloseReason::Flood);
+        }
+        if let Err(error) = self.connection.feed(bytes) {
+            return self.close(error.into());
+        }
+        if matches!(self.stage, Stage::Start) && self.connection.is_open() {
+            self.stage = Stage::AwaitHello;
+            if self.initiator {
+                self.send_hello();
+            }
+        }
+    }
+
+    /// The next event, or `None` until more bytes are received or time passes. Messages are decrypted one by one, here.
+    pub fn next_event(&mut self, now_ms: u64) -> Option<Event> {
+        while !self.is_closed() {
+            match self.connection.next_frame() {
+                Ok(None) => break,
+                Err(error) => self.close(error.into()),
+                Ok(Some(_)) if self.received.take(now_ms, 1).is_err() => self.close(CloseReason::Flood),
+                Ok(Some(frame)) => {
+                    self.last_message_ms = now_ms;
+                    match self.handle(frame) {
+                        Ok(None) => {}
+                        Ok(event) => return event,
+                        Err(reason) => self.close(reason),
+                    }
+                }
+            }
+        }
+        self.ended.take().map(Event::Closed)
+    }
+
+    /// Ends the session if the peer is too slow. To be called at least once a second; then take events.
+    pub fn tick(&mut self, now_ms: u64) {
+        let since = |start: u64| now_ms.saturating_sub(start);
+        match self.stage {
+            Stage::Closed => {}
+            Stage::Ready if since(self.last_message_ms) >= SILENCE_TIMEOUT_MS => {
+                self.close(CloseReason::Silence)
+            }
+            Stage::Ready => {}
+            _ if since(self.started_ms) >= HANDSHAKE_TIMEOUT_MS => self.close(CloseReason::HandshakeTimeout),
+            _ => {}
+        }
+    }
+
+    /// Sends the payload of an RSK_MESSAGE, within the limit of a minute.
+    pub fn send_message(&mut self, payload: &[u8], now_ms: u64) -> Result<(), SendError> {
+        match self.stage {
+            Stage::Ready => {}
+            Stage::Closed => return Err(SendError::Closed),
+            _ => return Err(SendError::NotReady),
+        }
+        // The code takes a byte.
+        let size = payload.len().saturating_add(1);
+        if size > MAX_FRAME_SENT {
+            return Err(SendError::Transport(RlpxError::FrameSize { size, limit: MAX_FRAME_SENT }));
+        }
+        self.sent.take(now_ms, 1).map_err(|wait_ms| SendError::Rate { wait_ms })?;
+        self.connection.send(RSK_MESSAGE, payload).map_err(SendError::Transport)
+    }
+
+    /// How many messages may be sent at this time.
+    pub fn send_room(&mut self, now_ms: u64) -> u64 {
+        if self.is_ready() { self.sent.room(now_ms) } else { 0 }
+    }
+
+    /// Ends the session with this reason.
+    pub fn disconnect(&mut self, reason: DisconnectReason) {
+        if !self.is_closed() {
+            self.close(CloseReason::ByUs(reason));
+        }
+    }
+
+    /// The bytes for the peer since the last call.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        self.connection.take_output()
+    }
+
+    /// The peer's id: the one dialled, or the one that the handshake proved.
+    pub const fn remote_id(&self) -> Option<&NodeId> {
+        self.connection.remote_id()
+    }
+
+    /// Whether messages may be sent.
+    pub const fn is_ready(&self) -> bool {
+        matches!(self.stage, Stage::Ready)
+    }
+
+    /// Whether the session is over.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.stage, Stage::Closed)
+    }
+
+    fn handle(&mut self, frame: Frame) -> Result<Option<Event>, CloseReason> {
+        match frame.code {
+            HELLO => self.hello(&frame.payload).map(|()| None),
+            DISCONNECT => Err(CloseReason::ByPeer(DisconnectReason::decode(&frame.payload))),
+            PING => {
+                self.connection.send(PONG, &NOTHING)?;
+                Ok(None)
+            }
+            // PONG, and what the base protocol has besides.
+            PONG..BASE_END => Ok(None),
+            STATUS => self.status(&frame.payload).map(Some),
+            RSK_MESSAGE if self.is_ready() => Ok(Some(Event::Message(frame.payload))),
+            RSK_MESSAGE => Err(CloseReason::OutOfOrder(RSK_MESSAGE)),
+            code => Err(CloseReason::UnknownCode(code)),
+        }
+    }
+
+    fn hello(&mut self, payload: &[u8]) -> Result<(), CloseReason> {
+        if !matches!(self.stage, Stage::AwaitHello) {
+            return Err(CloseReason::OutOfOrder(HELLO));
+        }
+        let hello = Hello::decode(payload)?;
+        if !BASE_VERSIONS.contains(&hello.version) {
+            return Err(CloseReason::BaseVersion(hello.version));
+        }
+        if !hello.speaks_rsk() {
+            return Err(CloseReason::NoRsk);
+        }
+        if self.remote_id() != Some(&hello.node_id) {
+            return Err(CloseReason::Identity);
+        }
+        if !self.initiator {
+            self.send_hello();
+        }
+        self.connection.send(STATUS, &self.config.status().encode())?;
+        self.stage = Stage::AwaitStatus(hello);
+        Ok(())
+    }
+
+    fn status(&mut self, payload: &[u8]) -> Result<Event, CloseReason> {
+        let Stage::AwaitStatus(hello) = &self.stage else { return Err(CloseReason::OutOfOrder(STATUS)) };
+        let status = Status::decode(payload)?;
+        if status.version != RSK_VERSION {
+            return Err(CloseReason::RskVersion(status.version));
+        }
+        let (expected, found) = (self.config.network_id, status.network_id);
+        if expected != found {
+            return Err(CloseReason::Network { expected, found });
+        }
+        let (expected, found) = (self.config.genesis_hash, status.genesis_hash);
+        if expected != found {
+            return Err(CloseReason::Genesis { expected, found });
+        }
+        let peer = Peer { id: hello.node_id, hello: hello.clone(), status };
+        self.stage = Stage::Ready;
+        self.connection.set_read_limit(self.config.read_limit);
+        Ok(Event::Ready(Box::new(peer)))
+    }
+
+    fn send_hello(&mut self) {
+        let config = &self.config;
+        let hello = Hello::ours(&config.client_id, config.serves_snap, config.listen_port, self.own_id);
+        if let Err(error) = self.connection.send(HELLO, &hello.encode()) {
+            self.close(error.into());
+        }
+    }
+
+    fn close(&mut self, reason: CloseReason) {
+        if let Some(told) = reason.told() {
+            // Fails only where there is no stream to say it in.
+            let _ = self.connection.send(DISCONNECT, &told.encode());
+        }
+        self.stage = Stage::Closed;
+        self.ended = Some(reason);
+    }
+}
