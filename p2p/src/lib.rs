@@ -21,5 +21,6 @@
 
 extern crate alloc;
 
+pub mod message;
 pub mod rlpx;
 pub mod session;

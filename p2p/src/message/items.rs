@@ -1,0 +1,143 @@
+//! Lists of RLP items that stay in the bytes received.
+
+use alloc::vec::Vec;
+
+use rootlight::types::rlp::{self, Reader};
+
+use super::error::MessageError;
+
+/// A list of RLP items, each a list: headers, uncles, transactions. Transactions can also be strings that hold the
+/// list. The items are well-formed at their first level; deeper ones are not checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Items<'a> {
+    payload: &'a [u8],
+    len: usize,
+}
+
+/// A list of RLP strings: blocks, total difficulties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Strings<'a> {
+    payload: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Items<'a> {
+    /// Reads the items of a list's payload, each of which must be a list.
+    ///
+    /// # Errors
+    /// An item is malformed or a string, or there are more than `most`. `list` names the list in errors.
+    pub fn lists(payload: &'a [u8], most: usize, list: &'static str) -> Result<Self, MessageError> {
+        let len = count(payload, most, list, Shape::List)?;
+        Ok(Self { payload, len })
+    }
+
+    /// Reads the items of a list's payload, whether lists or strings.
+    ///
+    /// # Errors
+    /// An item is malformed, or there are more than `most`. `list` names the list in errors.
+    pub fn any(payload: &'a [u8], most: usize, list: &'static str) -> Result<Self, MessageError> {
+        let len = count(payload, most, list, Shape::Any)?;
+        Ok(Self { payload, len })
+    }
+
+    /// Number of items.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there is no item.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The encoded items, one after the other.
+    pub const fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The items with their RLP headers. If an item is a string, it is returned without its header: the RLP inside.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut reader = Reader::new(self.payload);
+        core::iter::from_fn(move || match reader.rest().first()? {
+            0..=0xbf => reader.next_str("item").ok(),
+            _ => reader.next_raw("item").ok(),
+        })
+    }
+}
+
+impl<'a> Strings<'a> {
+    /// Reads the items of a list's payload, each of which must be a string.
+    ///
+    /// # Errors
+    /// An item is malformed or a list, or there are more than `most`. `list` names the list in errors.
+    pub fn new(payload: &'a [u8], most: usize, list: &'static str) -> Result<Self, MessageError> {
+        let len = count(payload, most, list, Shape::String)?;
+        Ok(Self { payload, len })
+    }
+
+    /// Number of strings.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there is no string.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The encoded strings, one after the other.
+    pub const fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The strings without their RLP headers.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut reader = Reader::new(self.payload);
+        core::iter::from_fn(move || reader.next_str("string").ok())
+    }
+}
+
+/// The payload of a list of already encoded items, for [`Items::lists`].
+pub fn list_payload(items: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
+    let mut payload = Vec::new();
+    items.into_iter().for_each(|item| payload.extend_from_slice(item.as_ref()));
+    payload
+}
+
+/// The payload of a list of strings, for [`Strings::new`].
+pub fn string_payload(strings: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
+    let mut payload = Vec::new();
+    strings.into_iter().for_each(|string| rlp::put_str(&mut payload, string.as_ref()));
+    payload
+}
+
+/// What every item of a list must be.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    List,
+    String,
+    Any,
+}
+
+/// Counts the items of a payload and checks their shape.
+fn count(payload: &[u8], most: usize, list: &'static str, shape: Shape) -> Result<usize, MessageError> {
+    let (mut reader, mut len) = (Reader::new(payload), 0usize);
+    while let Some(first) = reader.rest().first() {
+        if len >= most {
+            return Err(MessageError::TooMany { list, most });
+        }
+        match first {
+            0..=0xbf if shape == Shape::List => {
+                return Err(MessageError::Shape { list, index: len, expected: "list" });
+            }
+            0xc0..=0xff if shape == Shape::String => {
+                return Err(MessageError::Shape { list, index: len, expected: "string" });
+            }
+            // Strings are read as such, because only that checks their shortest form.
+            0..=0xbf => reader.next_str(list)?,
+            0xc0..=0xff => reader.next_raw(list)?,
+        };
+        len = len.saturating_add(1);
+    }
+    Ok(len)
+}

@@ -1,0 +1,30 @@
+//! Limits on messages. A message that exceeds one is refused. Lists stay in the bytes received, so the limits bound the
+//! work that a message can cause, not its memory, which the frame bounds.
+
+/// Most headers in a response (`sync.chunkSize` of the reference node). A request for more stays unanswered.
+pub const MAX_HEADERS: usize = 192;
+
+/// Number of blocks between two entries of a skeleton.
+pub const SKELETON_STEP: u64 = 192;
+
+/// Most entries in a skeleton: twenty steps and the end.
+pub const MAX_SKELETON: usize = 21;
+
+/// Most blocks in a response with blocks: the 400 before a checkpoint, and the checkpoint itself.
+pub const MAX_BLOCKS: usize = 401;
+
+/// Most announced blocks in one message. The reference node announces the blocks of one import, which is mostly one.
+pub const MAX_ANNOUNCED: usize = 192;
+
+/// Most transactions in one message or block. Edges of parallel sublists are 16-bit positions, so no block has more.
+pub const MAX_TRANSACTIONS: usize = 65_536;
+
+/// Most uncles of a block.
+pub const MAX_UNCLES: usize = rootlight::consensus::network::MAX_UNCLES;
+
+/// Longest header extension in bytes: a bloom, an event of at most 128 bytes, and the edges of some sublists.
+pub const MAX_EXTENSION_BYTES: usize = 4096;
+
+/// Longest state chunk in bytes. A chunk spans 51,200 bytes of nodes; the nodes on the paths to both of its ends are
+/// added with their values, of which the largest ones (cells of the Bridge) have some hundred kilobytes.
+pub const MAX_CHUNK_BYTES: usize = 2 * 1024 * 1024;

@@ -1,0 +1,30 @@
+//! Messages of the sub-protocol `rsk/62`, which all share code 0x18.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `envelope` | [`Message`]: the type byte, the body, and the id of requests and responses |
+//! | `request`, `response`, `push` | the messages by their use |
+//! | `block` | blocks, bodies and header extensions, split into their parts |
+//! | `items` | lists of RLP items that stay in the bytes received |
+//! | `field`, `limits`, `error` | single fields, limits, errors |
+//!
+//! A message borrows from the bytes received. Headers, transactions and blocks stay in RLP; nothing in them is compared
+//! with what was asked for.
+
+mod block;
+mod envelope;
+mod error;
+mod field;
+mod items;
+pub mod limits;
+mod push;
+mod request;
+mod response;
+
+pub use block::{BlockParts, Body, Extension, ExtensionFields};
+pub use envelope::{Message, RSK_MESSAGE};
+pub use error::MessageError;
+pub use items::{Items, Strings, list_payload, string_payload};
+pub use push::{Parent, Push, Status};
+pub use request::{ChunkRequest, Request};
+pub use response::{Chunk, Response, SnapBlocks, SnapStatus};
