@@ -21,6 +21,7 @@
 
 extern crate alloc;
 
+pub mod chunk;
 pub mod message;
 pub mod rlpx;
 pub mod session;

@@ -1,8 +1,10 @@
 //! The recorded handshakes, datagrams, sessions and hostile cases of a live node.
 
+mod chunks;
 mod frames;
 mod gzipped;
 mod handshake;
 mod messages;
 mod session;
+mod state;
 mod vectors;

@@ -1,0 +1,227 @@
+//! The form of a node in chunks, and back to its serialization (RSKIP-107).
+//!
+//! ```text
+//! chunk          flags | path | embedded children: 3 bytes of length, chunk form | size | value, however long
+//! serialization  flags | path | children: hash, or 1 byte of length, serialization | size | value, or its hash and length
+//! ```
+//! Fields that both forms share are copied without interpretation: the hash of the serialization covers them.
+
+use alloy_primitives::{B256, keccak256};
+use rootlight::trie::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_PATH_BITS};
+
+use super::error::EncodingRule;
+use super::extent::Extent;
+use super::pieces::Pieces;
+
+const VERSION_MASK: u8 = 0b1100_0000;
+const VERSION: u8 = 0b0100_0000;
+const LONG_VALUE: u8 = 0b0010_0000;
+const PATH: u8 = 0b0001_0000;
+const LEFT: u8 = 0b0000_1000;
+const RIGHT: u8 = 0b0000_0100;
+const LEFT_EMBEDDED: u8 = 0b0000_0010;
+const RIGHT_EMBEDDED: u8 = 0b0000_0001;
+
+/// Longest value: its length has three bytes.
+const MAX_VALUE: usize = 0xff_ffff;
+
+/// A node in the form of chunks.
+#[derive(Clone, Copy)]
+pub(super) struct Encoded<'a> {
+    own: Own<'a>,
+    left: Side<'a>,
+    right: Side<'a>,
+    /// The size as serialized; empty without children.
+    size: &'a [u8],
+    /// Bytes of everything below.
+    pub(super) children_size: u64,
+}
+
+/// A child of a node in a chunk.
+#[derive(Clone, Copy)]
+enum Side<'a> {
+    Absent,
+    Hashed,
+    Embedded(Own<'a>),
+}
+
+/// The parts of a node beside its children.
+#[derive(Clone, Copy)]
+struct Own<'a> {
+    /// Flags and path.
+    head: &'a [u8],
+    value: &'a [u8],
+    long: bool,
+}
+
+impl<'a> Encoded<'a> {
+    /// Splits the fields.
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, EncodingRule> {
+        let mut rest = bytes;
+        let flags = read_head(&mut rest)?;
+        let head = before(bytes, rest);
+        let left = side(&mut rest, flags & LEFT, flags & LEFT_EMBEDDED)?;
+        let right = side(&mut rest, flags & RIGHT, flags & RIGHT_EMBEDDED)?;
+        let after_children = rest;
+        let terminal = flags & (LEFT | RIGHT) == 0;
+        let children_size = if terminal { 0 } else { varint(&mut rest)? };
+        let size = before(after_children, rest);
+        if terminal && rest.is_empty() {
+            return Err(EncodingRule::Nothing);
+        }
+        let own = Own::new(head, rest, flags)?;
+        Ok(Self { own, left, right, size, children_size })
+    }
+
+    /// Whether the left child is stored by hash.
+    pub(super) const fn has_left_hash(&self) -> bool {
+        matches!(self.left, Side::Hashed)
+    }
+
+    /// Whether the right child is stored by hash.
+    pub(super) const fn has_right_hash(&self) -> bool {
+        matches!(self.right, Side::Hashed)
+    }
+
+    /// Adds the serialization, and the long values of the node and its embedded children, to `pieces`. `None` if the
+    /// hash of a child is missing.
+    pub(super) fn serialize(
+        &self,
+        left: Option<&B256>,
+        right: Option<&B256>,
+        pieces: &mut Pieces<'a>,
+    ) -> Option<(B256, Extent)> {
+        let start = pieces.next();
+        let mut embedded = 0u64;
+        pieces.append(self.own.head);
+        for (side, hash) in [(self.left, left), (self.right, right)] {
+            match side {
+                Side::Absent => {}
+                Side::Hashed => pieces.append(hash?.as_slice()),
+                Side::Embedded(own) => {
+                    let len = own.serialized_len();
+                    embedded = embedded.saturating_add(len as u64).saturating_add(own.long_len());
+                    pieces.append(&[u8::try_from(len).unwrap_or(u8::MAX)]);
+                    pieces.append(own.head);
+                    own.append_value(pieces);
+                }
+            }
+        }
+        pieces.append(self.size);
+        self.own.append_value(pieces);
+        let (hash, len) = pieces.finish_node(start);
+        Some((hash, Extent::new(len as u64, self.own.long_len(), self.children_size, embedded)))
+    }
+}
+
+impl<'a> Own<'a> {
+    fn new(head: &'a [u8], value: &'a [u8], flags: u8) -> Result<Self, EncodingRule> {
+        let long = flags & LONG_VALUE != 0;
+        let agrees = match long {
+            true => (MAX_INLINE_VALUE.saturating_add(1)..=MAX_VALUE).contains(&value.len()),
+            false => value.len() <= MAX_INLINE_VALUE,
+        };
+        match agrees {
+            true => Ok(Self { head, value, long }),
+            false => Err(EncodingRule::Value(value.len())),
+        }
+    }
+
+    /// An embedded child: it has no children, and a serialization of at most 44 bytes.
+    fn embedded(bytes: &'a [u8]) -> Result<Self, EncodingRule> {
+        let mut rest = bytes;
+        let flags = read_head(&mut rest)?;
+        if flags & (LEFT | RIGHT | LEFT_EMBEDDED | RIGHT_EMBEDDED) != 0 {
+            return Err(EncodingRule::Embedded);
+        }
+        if rest.is_empty() {
+            return Err(EncodingRule::Nothing);
+        }
+        let own = Self::new(before(bytes, rest), rest, flags)?;
+        match own.serialized_len() <= MAX_EMBEDDED_BYTES {
+            true => Ok(own),
+            false => Err(EncodingRule::Embedded),
+        }
+    }
+
+    /// Length of the long value, or 0.
+    const fn long_len(&self) -> u64 {
+        if self.long { self.value.len() as u64 } else { 0 }
+    }
+
+    /// Length of the serialization of a node without children.
+    const fn serialized_len(&self) -> usize {
+        let value = if self.long { 32 + 3 } else { self.value.len() };
+        self.head.len().saturating_add(value)
+    }
+
+    /// Appends the value, or hash and length of a long one, which becomes a piece of its own.
+    fn append_value(&self, pieces: &mut Pieces<'a>) {
+        if !self.long {
+            return pieces.append(self.value);
+        }
+        let hash = keccak256(self.value);
+        let [_, length @ ..] = u32::try_from(self.value.len()).unwrap_or(u32::MAX).to_be_bytes();
+        pieces.append(hash.as_slice());
+        pieces.append(&length);
+        pieces.push_value(hash, self.value);
+    }
+}
+
+/// Reads flags and path, and returns the flags.
+fn read_head(rest: &mut &[u8]) -> Result<u8, EncodingRule> {
+    let flags = byte(rest)?;
+    if flags & VERSION_MASK != VERSION {
+        return Err(EncodingRule::Version(flags));
+    }
+    if flags & PATH != 0 {
+        let bits = match byte(rest)? {
+            code @ 0..=31 => u64::from(code).saturating_add(1),
+            code @ 32..=254 => u64::from(code).saturating_add(128),
+            255 => varint(rest)?,
+        };
+        let bits = usize::try_from(bits).ok().filter(|bits| *bits <= MAX_PATH_BITS);
+        take(rest, bits.ok_or(EncodingRule::Path)?.div_ceil(8))?;
+    }
+    Ok(flags)
+}
+
+fn side<'a>(rest: &mut &'a [u8], present: u8, embedded: u8) -> Result<Side<'a>, EncodingRule> {
+    match (present, embedded) {
+        (0, 0) => Ok(Side::Absent),
+        (0, _) => Err(EncodingRule::EmbeddedWithoutChild),
+        (_, 0) => Ok(Side::Hashed),
+        _ => {
+            let length = take(rest, 3)?.iter().fold(0usize, |sum, byte| (sum << 8) | usize::from(*byte));
+            Own::embedded(take(rest, length)?).map(Side::Embedded)
+        }
+    }
+}
+
+/// Reads a Bitcoin variable-length integer, in any form.
+fn varint(rest: &mut &[u8]) -> Result<u64, EncodingRule> {
+    let len = match byte(rest)? {
+        0xfd => 2,
+        0xfe => 4,
+        0xff => 8,
+        small => return Ok(small.into()),
+    };
+    Ok(take(rest, len)?.iter().rev().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)))
+}
+
+fn byte(rest: &mut &[u8]) -> Result<u8, EncodingRule> {
+    let (first, after) = rest.split_first().ok_or(EncodingRule::Truncated)?;
+    *rest = after;
+    Ok(*first)
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], EncodingRule> {
+    let (taken, after) = rest.split_at_checked(len).ok_or(EncodingRule::Truncated)?;
+    *rest = after;
+    Ok(taken)
+}
+
+/// The part of `bytes` before its end `rest`.
+fn before<'a>(bytes: &'a [u8], rest: &[u8]) -> &'a [u8] {
+    bytes.get(..bytes.len().saturating_sub(rest.len())).unwrap_or(&[])
+}

@@ -1,0 +1,97 @@
+//! Where the nodes of a chunk are in the order of the trie's bytes.
+
+use alloc::vec::Vec;
+
+use super::extent::Extent;
+
+/// Left children and extents of the nodes of a chunk, by their positions in it.
+#[derive(Debug, Default)]
+pub(super) struct Positions {
+    nodes: Vec<(Option<usize>, Option<Spot>)>,
+}
+
+/// A node whose subtree in the chunk is complete.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spot {
+    pub(super) extent: Extent,
+    /// Whether the left child is stored by hash.
+    pub(super) left_hashed: bool,
+    /// Whether the right child is stored by hash.
+    pub(super) right_hashed: bool,
+    /// The right child, if it is in the chunk.
+    pub(super) right: Option<usize>,
+}
+
+impl Positions {
+    pub(super) fn with_capacity(nodes: usize) -> Self {
+        Self { nodes: Vec::with_capacity(nodes) }
+    }
+
+    /// Adds the next node, with its left child if that is in the chunk.
+    pub(super) fn push(&mut self, left: Option<usize>) {
+        self.nodes.push((left, None));
+    }
+
+    /// Completes a node.
+    pub(super) fn place(&mut self, index: usize, spot: Spot) {
+        if let Some((_, place)) = self.nodes.get_mut(index) {
+            *place = Some(spot);
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<(Option<usize>, Spot)> {
+        let (left, spot) = self.nodes.get(index)?;
+        Some((*left, (*spot)?))
+    }
+
+    /// The extent of a complete node.
+    pub(super) fn extent(&self, index: usize) -> Option<Extent> {
+        self.get(index).map(|(_, spot)| spot.extent)
+    }
+
+    /// Whether the byte at this offset belongs to the node `wanted`, in the tree with the root `top`. The end of a node
+    /// belongs to it, its start to the node before; offset 0 belongs to the first node. If neither child of the node is in
+    /// the chunk, the offset may be anywhere in its subtree. `None` if sizes contradict each other.
+    pub(super) fn contains(&self, top: usize, wanted: usize, offset: u64) -> Option<bool> {
+        let (mut at, mut start) = (top, 0u64);
+        let mut end = self.extent(top)?.total;
+        loop {
+            let (left, spot) = self.get(at)?;
+            let next = match wanted.cmp(&at) {
+                core::cmp::Ordering::Less => left?,
+                core::cmp::Ordering::Greater => spot.right?,
+                core::cmp::Ordering::Equal => {
+                    let (start, end) = self.own_range(left, &spot, start, end)?;
+                    return Some((start < offset && offset <= end) || (offset == 0 && start == 0));
+                }
+            };
+            let total = self.extent(next)?.total;
+            match wanted < at {
+                true => end = start.checked_add(total)?,
+                false => start = end.checked_sub(total)?,
+            }
+            at = next;
+        }
+    }
+
+    /// Start and end of a node whose subtree has this start and end.
+    fn own_range(&self, left: Option<usize>, spot: &Spot, start: u64, end: u64) -> Option<(u64, u64)> {
+        let own = spot.extent.own;
+        let [left, right] =
+            [(spot.left_hashed, left), (spot.right_hashed, spot.right)].map(|child| match child {
+                (false, _) => Some(0),
+                (true, index) => index.and_then(|index| self.extent(index)).map(|extent| extent.total),
+            });
+        match (left, right) {
+            (_, Some(right)) => {
+                let end = end.checked_sub(right)?;
+                Some((end.checked_sub(own)?, end))
+            }
+            (Some(left), None) => {
+                let start = start.checked_add(left)?;
+                Some((start, start.checked_add(own)?))
+            }
+            (None, None) => Some((start, end)),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Proves a chunk under a state root.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::B256;
+use rootlight::types::FieldError;
+use rootlight::types::rlp::{Reader, fixed};
+
+use super::encoded::Encoded;
+use super::error::ChunkError;
+use super::extent::Extent;
+use super::limits::{MAX_PATH_NODES, MAX_RANGE_NODES};
+use super::pieces::Pieces;
+use super::position::{Positions, Spot};
+
+/// Nodes and long values of a state, all of them committed to by its root.
+#[derive(Debug, Clone)]
+pub struct ProvenChunk<'a> {
+    pieces: Pieces<'a>,
+    trie_size: u64,
+}
+
+impl ProvenChunk<'_> {
+    /// Each node and each long value with its keccak-256. Nodes are in the form of RSKIP-107.
+    pub fn iter(&self) -> impl Iterator<Item = (&B256, &[u8])> {
+        self.pieces.iter()
+    }
+
+    /// Number of nodes and long values.
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// False: a proven chunk contains at least the root.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.len() == 0
+    }
+
+    /// Size of the whole state in bytes, which the root commits to.
+    pub const fn trie_size(&self) -> u64 {
+        self.trie_size
+    }
+}
+
+/// Proves that the chunk is the range of the state with this root that begins with the node at offset `from`. Every node
+/// and every long value is hashed once; the root, a node in the chunk, commits to all others.
+///
+/// # Errors
+/// [`ChunkError`]: the chunk is malformed, has another root, begins elsewhere, or contains a node that no other node of
+/// it commits to.
+pub fn prove<'a>(chunk: &'a [u8], root: &B256, from: u64) -> Result<ProvenChunk<'a>, ChunkError> {
+    let mut lists = Reader::list(chunk, "chunk")?;
+    let before = lists.next_list("chunk.pre")?;
+    let range = lists.next_list("chunk.nodes")?;
+    let first_left = optional_hash(&mut lists, "chunk.firstLeft")?;
+    let last = last_hashes(lists.next_list("chunk.last")?)?;
+    let after = lists.next_list("chunk.post")?;
+    lists.finish("chunk")?;
+
+    let mut recovery = Recovery::new(chunk.len());
+    let pairs = Given { first_left, last };
+    recovery.read_before(before)?;
+    recovery.first = recovery.count;
+    recovery.read_range(range, &pairs)?;
+    recovery.read_after(after, &pairs)?;
+    recovery.finish(root, from)
+}
+
+/// The hashes that are given beside the nodes.
+struct Given {
+    /// Left child of the first node of the range.
+    first_left: Option<B256>,
+    /// Children of the last node of the range. `None` if there is no node in the range.
+    last: Option<[Option<B256>; 2]>,
+}
+
+/// A node whose subtree is not complete yet. Its left child is known, its right child comes.
+struct Open<'a> {
+    index: usize,
+    node: Encoded<'a>,
+    /// The hash given for its left child, or that of the child.
+    left: Option<B256>,
+    /// The hash given for its right child.
+    right: Option<B256>,
+}
+
+/// Builds the tree of the nodes, which are in the order of their keys: a node is above the nodes around it with smaller
+/// sizes. All nodes on the stack are ancestors of the next node, or become its left subtree.
+struct Recovery<'a> {
+    open: Vec<Open<'a>>,
+    pieces: Pieces<'a>,
+    positions: Positions,
+    count: usize,
+    /// Position of the first node of the range.
+    first: usize,
+}
+
+impl<'a> Recovery<'a> {
+    fn new(bytes: usize) -> Self {
+        // A node takes about 16 bytes in a chunk, and four times as many with its hashes.
+        let (nodes, bytes) = (bytes / 16, bytes.saturating_mul(4));
+        Self {
+            open: Vec::new(),
+            pieces: Pieces::with_capacity(nodes, bytes),
+            positions: Positions::with_capacity(nodes),
+            count: 0,
+            first: 0,
+        }
+    }
+
+    /// Reads the ancestors whose right subtree the range begins in.
+    fn read_before(&mut self, mut list: Reader<'a>) -> Result<(), ChunkError> {
+        let mut count = 0usize;
+        while !list.is_empty() {
+            let (node, left) = pair(&mut list, "chunk.pre")?;
+            self.add(node, [left, None])?;
+            count = at_most(count, MAX_PATH_NODES)?;
+        }
+        Ok(())
+    }
+
+    fn read_range(&mut self, mut list: Reader<'a>, given: &Given) -> Result<(), ChunkError> {
+        let mut count = 0usize;
+        if list.is_empty() != given.last.is_none() {
+            return Err(ChunkError::LastHashes);
+        }
+        while !list.is_empty() {
+            let node = list.next_str("chunk.nodes")?;
+            let mut hashes = [None; 2];
+            if count == 0 {
+                hashes = [given.first_left, None];
+            }
+            if let (true, Some([left, right])) = (list.is_empty(), given.last) {
+                let first = hashes.into_iter().flatten().next();
+                if count == 0 && first != left {
+                    return Err(ChunkError::HashDiffers(self.count));
+                }
+                hashes = [left, right];
+            }
+            self.add(node, hashes)?;
+            count = at_most(count, MAX_RANGE_NODES)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the ancestors of the last node that come after it, the nearest first.
+    fn read_after(&mut self, mut list: Reader<'a>, given: &Given) -> Result<(), ChunkError> {
+        let mut count = 0usize;
+        while !list.is_empty() {
+            let (node, right) = pair(&mut list, "chunk.post")?;
+            // Without a node in the range, the first one after it is the first node of all.
+            let left = given.first_left.filter(|_| count == 0 && given.last.is_none());
+            self.add(node, [left, right])?;
+            count = at_most(count, MAX_PATH_NODES)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the next node with the hashes that are given for its children.
+    fn add(&mut self, bytes: &'a [u8], [left, right]: [Option<B256>; 2]) -> Result<(), ChunkError> {
+        let index = self.count;
+        let node = Encoded::parse(bytes).map_err(|rule| ChunkError::Node { index, rule })?;
+        let mut below = None;
+        while let Some(top) = self.open.pop_if(|top| top.node.children_size < node.children_size) {
+            below = Some(self.close(top, below)?);
+        }
+        let left = child(node.has_left_hash(), left, below, index)?;
+        self.positions.push(below.map(|(index, _)| index));
+        self.open.push(Open { index, node, left, right });
+        self.count = self.count.saturating_add(1);
+        Ok(())
+    }
+
+    /// Serializes and hashes a node whose subtree is complete; `below` is its right child.
+    fn close(&mut self, open: Open<'a>, below: Option<(usize, B256)>) -> Result<(usize, B256), ChunkError> {
+        let Open { index, node, left, right } = open;
+        let right = child(node.has_right_hash(), right, below, index)?;
+        let sealed = node.serialize(left.as_ref(), right.as_ref(), &mut self.pieces);
+        let (hash, extent) = sealed.ok_or(ChunkError::MissingHash(index))?;
+        let (left_hashed, right_hashed) = (left.is_some(), right.is_some());
+        let right = below.map(|(index, _)| index);
+        self.positions.place(index, Spot { extent, left_hashed, right_hashed, right });
+        Ok((index, hash))
+    }
+
+    /// Closes what is open and compares the root and the position.
+    fn finish(mut self, root: &B256, from: u64) -> Result<ProvenChunk<'a>, ChunkError> {
+        let mut below = None;
+        while let Some(top) = self.open.pop() {
+            below = Some(self.close(top, below)?);
+        }
+        let (top, found) = below.ok_or(ChunkError::Empty)?;
+        if found != *root {
+            return Err(ChunkError::Root { expected: *root, found });
+        }
+        let Extent { total, .. } = self.positions.extent(top).ok_or(ChunkError::Empty)?;
+        match self.positions.contains(top, self.first, from) {
+            Some(true) => Ok(ProvenChunk { pieces: self.pieces, trie_size: total }),
+            _ => Err(ChunkError::Elsewhere { from }),
+        }
+    }
+}
+
+/// The hash of a child: that of the node below it in the chunk, or the given one. If both are there, they must agree.
+fn child(
+    exists: bool,
+    given: Option<B256>,
+    below: Option<(usize, B256)>,
+    index: usize,
+) -> Result<Option<B256>, ChunkError> {
+    let below = below.map(|(_, hash)| hash);
+    match (given, below) {
+        (None, None) => Ok(None),
+        _ if !exists => Err(ChunkError::NoSuchChild(index)),
+        (Some(given), Some(below)) if given != below => Err(ChunkError::HashDiffers(index)),
+        _ => Ok(below.or(given)),
+    }
+}
+
+/// Reads a node and a hash.
+fn pair<'a>(list: &mut Reader<'a>, field: &'static str) -> Result<(&'a [u8], Option<B256>), FieldError> {
+    let mut pair = list.next_list(field)?;
+    let node = pair.next_str(field)?;
+    let hash = optional_hash(&mut pair, field)?;
+    pair.finish(field)?;
+    Ok((node, hash))
+}
+
+fn last_hashes(mut list: Reader<'_>) -> Result<Option<[Option<B256>; 2]>, FieldError> {
+    let field = "chunk.last";
+    if list.is_empty() {
+        return Ok(None);
+    }
+    let hashes = [optional_hash(&mut list, field)?, optional_hash(&mut list, field)?];
+    list.finish(field)?;
+    Ok(Some(hashes))
+}
+
+/// Reads a hash, or nothing as the empty string.
+fn optional_hash(reader: &mut Reader<'_>, field: &'static str) -> Result<Option<B256>, FieldError> {
+    match reader.next_str(field)? {
+        [] => Ok(None),
+        bytes => fixed::<32>(bytes, field).map(|hash| Some(hash.into())),
+    }
+}
+
+/// Counts one more node.
+fn at_most(count: usize, most: usize) -> Result<usize, ChunkError> {
+    match count < most {
+        true => Ok(count.saturating_add(1)),
+        false => Err(ChunkError::TooManyNodes),
+    }
+}
