@@ -5,6 +5,8 @@
 //! | `proven` | [`prove`]: the nodes and long values of a chunk, under a state root |
 //! | `encoded`, `pieces`, `position` | its parts: the form of nodes in chunks, serializations by hash, offsets |
 //! | `serve` | chunks from a node store |
+//! | `seek` | [`Seek`]: which chunks to request for some keys |
+//! | `walk`, `plan` | its parts: known nodes on a key's path, offsets that serve several keys |
 //! | `extent` | the order of a trie's bytes, which offsets refer to |
 //! | `limits`, `error` | limits, errors |
 
@@ -13,9 +15,13 @@ mod error;
 mod extent;
 pub mod limits;
 mod pieces;
+mod plan;
 mod position;
 mod proven;
+mod seek;
 pub mod serve;
+mod walk;
 
 pub use error::{ChunkError, EncodingRule};
 pub use proven::{ProvenChunk, prove};
+pub use seek::{Answer, Seek, SeekError};

@@ -5,6 +5,7 @@ mod frames;
 mod gzipped;
 mod handshake;
 mod messages;
+mod seek;
 mod session;
 mod state;
 mod vectors;

@@ -1,0 +1,84 @@
+//! Chooses the offsets at which chunks show the most.
+
+use alloc::vec::Vec;
+
+use rootlight::trie::Bits;
+
+use super::limits::SPAN;
+use super::walk::Range;
+
+/// Bits of the key by which a place is guessed in a range.
+const GUESS_BITS: usize = 32;
+
+/// Distance from a guessed place to the borders of the window in which it should be, if several keys share one.
+const MARGIN: u64 = SPAN / 4;
+
+/// Offsets of which a chunk should cover as many as it can.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// The offsets that must be covered, at most [`SPAN`] of them.
+    core: Range,
+    /// The offsets outside of which a chunk shows nothing for this key.
+    range: Range,
+}
+
+impl Wish {
+    /// The key is at this offset or near it, and surely in this range.
+    pub(super) fn near(point: u64, range: Range) -> Self {
+        if range.len() <= SPAN {
+            return Self { core: range, range };
+        }
+        let point = point.clamp(range.low, range.high);
+        let low = point.saturating_sub(MARGIN).max(range.low);
+        let high = point.saturating_add(MARGIN).min(range.high);
+        Self { core: Range { low, high }, range }
+    }
+
+    /// The key is in this range, at the place that its next bits give if keys are spread evenly.
+    pub(super) fn interpolated(key: Bits<'_>, range: Range) -> Self {
+        let fraction =
+            (0..GUESS_BITS).fold(0u64, |sum, at| (sum << 1) | u64::from(key.get(at) == Some(true)));
+        let before = u128::from(range.len()).saturating_mul(fraction.into()) >> GUESS_BITS;
+        Self::near(range.low.saturating_add(u64::try_from(before).unwrap_or(u64::MAX)), range)
+    }
+
+    /// Whether a chunk from this offset on shows the key, if the guess is good.
+    pub(super) fn is_covered(&self, from: u64) -> bool {
+        from <= self.core.low.saturating_add(1) && self.core.high <= from.saturating_add(SPAN)
+    }
+}
+
+/// A chunk to request, and the number of wishes that it covers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) from: u64,
+    pub(super) wishes: usize,
+}
+
+/// Few windows that cover all wishes, those that cover most first.
+pub(super) fn windows(wishes: &mut [Wish]) -> Vec<Window> {
+    wishes.sort_unstable_by_key(|wish| (wish.core.low, wish.core.high));
+    let mut windows = Vec::new();
+    let mut rest = &*wishes;
+    while let [first, ..] = rest {
+        let last = first.core.low.saturating_add(SPAN);
+        let count = rest.iter().take_while(|wish| wish.core.high <= last).count().max(1);
+        let (group, after) = rest.split_at(count);
+        windows.push(window(group));
+        rest = after;
+    }
+    windows.sort_by_key(|window| core::cmp::Reverse(window.wishes));
+    windows
+}
+
+/// The window around all wishes of a group, as far inside their ranges as it can be.
+fn window(group: &[Wish]) -> Window {
+    let low = group.iter().map(|wish| wish.core.low).min().unwrap_or(0);
+    let high = group.iter().map(|wish| wish.core.high).max().unwrap_or(0);
+    let centred = low.saturating_sub(SPAN.saturating_sub(high.saturating_sub(low)) / 2);
+    let first = group.iter().map(|wish| wish.range.low).min().unwrap_or(0);
+    let last = group.iter().map(|wish| wish.range.high).max().unwrap_or(0).saturating_sub(SPAN);
+    let before = centred.min(last).max(first);
+    // An offset at the end of a node belongs to that node: the next one begins one byte later.
+    Window { from: if before == 0 { 0 } else { before.saturating_add(1) }, wishes: group.len() }
+}

@@ -1,0 +1,207 @@
+//! Searches keys of one state by requesting chunks around the places where they should be.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{B256, Bytes};
+use rootlight::trie::limits::MAX_KEY_BYTES;
+use rootlight::trie::{Bits, EMPTY_ROOT, NodeSource};
+use thiserror::Error;
+
+use super::limits::{MAX_IN_FLIGHT, MAX_KEYS, MAX_PROBES, SPAN};
+use super::plan::{Wish, windows};
+use super::walk::{At, Range, Reached, follow};
+
+/// All keys of the state trie begin with this number of equal bits.
+const COMMON_BITS: usize = 8;
+
+/// What was found out about a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The key has this value. The nodes on its path are in the store.
+    Present(Bytes),
+    /// The key has no value.
+    Absent,
+    /// No chunk shows the key after [`MAX_PROBES`] requests for it, or a node on its path is invalid.
+    Unreachable,
+}
+
+/// The keys of a search exceed a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SeekError {
+    /// There are too many keys.
+    #[error("{0} keys, at most {MAX_KEYS}")]
+    TooManyKeys(usize),
+    /// A key is too long.
+    #[error("a key of {0} bytes, at most {MAX_KEY_BYTES}")]
+    KeyTooLong(usize),
+}
+
+/// A search for keys in one state. The caller owns the store of proven nodes, which many searches share:
+///
+/// 1. [`Self::next`] returns the offsets at which to request chunks now;
+/// 2. for each, the caller adds what [`super::prove`] returns to the store and calls [`Self::received`], or calls
+///    [`Self::failed`] if no chunk comes or it proves nothing;
+/// 3. both again, until [`Self::is_finished`].
+///
+/// Nodes that the store holds already are not requested again: with the nodes of an older state, a search requests only
+/// what has changed on the paths of its keys.
+#[derive(Debug, Clone)]
+pub struct Seek {
+    root: B256,
+    /// Size of the trie while the root is not known; may be wrong.
+    size: Option<u64>,
+    earlier: Option<B256>,
+    keys: Vec<Key>,
+    in_flight: Vec<u64>,
+}
+
+#[derive(Debug, Clone)]
+struct Key {
+    bytes: Vec<u8>,
+    /// The last known node on its path.
+    at: Option<At>,
+    /// Number of chunks that were requested for it.
+    probes: u8,
+    answer: Option<Answer>,
+}
+
+impl Seek {
+    /// Searches these keys in the state with this root. The size of its trie saves one request; it need not be proven.
+    ///
+    /// # Errors
+    /// There are too many keys, or one is too long.
+    pub fn new(
+        root: B256,
+        trie_size: Option<u64>,
+        keys: impl IntoIterator<Item = Vec<u8>>,
+    ) -> Result<Self, SeekError> {
+        let answer = (root == EMPTY_ROOT).then_some(Answer::Absent);
+        let key = |bytes| Key { bytes, at: None, probes: 0, answer: answer.clone() };
+        let keys: Vec<Key> = keys.into_iter().take(MAX_KEYS.saturating_add(1)).map(key).collect();
+        if keys.len() > MAX_KEYS {
+            return Err(SeekError::TooManyKeys(keys.len()));
+        }
+        if let Some(long) = keys.iter().find(|key| key.bytes.len() > MAX_KEY_BYTES) {
+            return Err(SeekError::KeyTooLong(long.bytes.len()));
+        }
+        Ok(Self { root, size: trie_size, earlier: None, keys, in_flight: Vec::new() })
+    }
+
+    /// Guesses the places of keys from those in an earlier state, of which the store holds nodes.
+    #[must_use]
+    pub fn near(self, earlier_root: B256) -> Self {
+        Self { earlier: Some(earlier_root), ..self }
+    }
+
+    /// The root of the state.
+    pub const fn root(&self) -> B256 {
+        self.root
+    }
+
+    /// Looks up all open keys in the store and returns the offsets at which to request chunks now. At most
+    /// [`MAX_IN_FLIGHT`] are under way at a time. None are returned if keys wait for chunks that are under way.
+    pub fn next(&mut self, store: &dyn NodeSource) -> Vec<u64> {
+        let root = At::root(store, self.root);
+        let earlier = self.earlier.and_then(|earlier| At::root(store, earlier));
+        let (size, in_flight) = (self.size, &self.in_flight);
+        let mut open: Vec<(Wish, usize)> = Vec::new();
+        for (index, key) in self.keys.iter_mut().enumerate() {
+            let Some(wish) = key.look_up(store, root, earlier, size) else { continue };
+            if !in_flight.iter().any(|from| wish.is_covered(*from)) {
+                open.push((wish, index));
+            }
+        }
+        let mut wishes: Vec<Wish> = open.iter().map(|(wish, _)| *wish).collect();
+        let free = MAX_IN_FLIGHT.saturating_sub(self.in_flight.len());
+        let chosen: Vec<u64> =
+            windows(&mut wishes).into_iter().map(|window| window.from).take(free).collect();
+        let covered = |wish: &Wish| chosen.iter().any(|from| wish.is_covered(*from));
+        for (_, index) in open.iter().filter(|(wish, _)| covered(wish)) {
+            if let Some(key) = self.keys.get_mut(*index) {
+                key.probes = key.probes.saturating_add(1);
+            }
+        }
+        self.in_flight.extend_from_slice(&chosen);
+        chosen
+    }
+
+    /// The chunk from this offset on was proven, and its nodes are in the store.
+    pub fn received(&mut self, from: u64) {
+        self.in_flight.retain(|other| *other != from);
+    }
+
+    /// No chunk from this offset on came, or it proves nothing. It is requested again, unless nothing but unproven
+    /// numbers led to the offset: then the search starts at the beginning of the trie.
+    pub fn failed(&mut self, from: u64) {
+        self.received(from);
+        if self.keys.iter().all(|key| key.at.is_none()) {
+            (self.size, self.earlier) = (None, None);
+        }
+    }
+
+    /// Whether every key has an answer.
+    pub fn is_finished(&self) -> bool {
+        self.keys.iter().all(|key| key.answer.is_some())
+    }
+
+    /// The keys in the order of [`Self::new`], each with its answer as of the last [`Self::next`].
+    pub fn answers(&self) -> impl Iterator<Item = (&[u8], Option<&Answer>)> {
+        self.keys.iter().map(|key| (key.bytes.as_slice(), key.answer.as_ref()))
+    }
+}
+
+impl Key {
+    /// Follows the key as far as the store goes. Returns what a chunk should cover if that does not answer it.
+    fn look_up(
+        &mut self,
+        store: &dyn NodeSource,
+        root: Option<At>,
+        earlier: Option<At>,
+        size: Option<u64>,
+    ) -> Option<Wish> {
+        if self.answer.is_some() {
+            return None;
+        }
+        // The last known node may have left the store.
+        let at = self.at.filter(|at| store.node(&at.hash).is_some()).or(root);
+        let reached = at.map(|at| follow(store, &self.bytes, at));
+        let (at, range, bits) = match reached {
+            Some(Ok((Reached::Value(value), _))) => return self.settle(Answer::Present(value)),
+            Some(Ok((Reached::Nothing, _))) => return self.settle(Answer::Absent),
+            Some(Err(_)) => return self.settle(Answer::Unreachable),
+            Some(Ok((Reached::Gap { at, range, bits }, _))) => (Some(at), range, bits),
+            None => (None, Range { low: 0, high: size.unwrap_or(0) }, COMMON_BITS),
+        };
+        if self.probes >= MAX_PROBES {
+            return self.settle(Answer::Unreachable);
+        }
+        self.at = at;
+        // Later guesses are better than the place in another state.
+        if let Some((point, known)) =
+            earlier.filter(|_| self.probes == 0).and_then(|at| self.place(store, at))
+        {
+            let range = if self.at.is_none() { known } else { range };
+            if (range.low..=range.high).contains(&point) {
+                return Some(Wish::near(point, range));
+            }
+        }
+        Some(Wish::interpolated(Bits::of_key(&self.bytes).skip(bits), range))
+    }
+
+    /// The place of the key in another state, and that state's offsets.
+    fn place(&self, store: &dyn NodeSource, root: At) -> Option<(u64, Range)> {
+        let (reached, own) = follow(store, &self.bytes, root).ok()?;
+        let Range { low, high } = match reached {
+            Reached::Gap { range, .. } if range.len() > SPAN => return None,
+            Reached::Gap { range, .. } => range,
+            _ => own,
+        };
+        Some((low.midpoint(high), root.subtree))
+    }
+
+    fn settle(&mut self, answer: Answer) -> Option<Wish> {
+        self.answer = Some(answer);
+        None
+    }
+}

@@ -1,0 +1,166 @@
+//! Follows a key through known nodes, and says where in the trie's bytes the first unknown one is.
+
+use alloy_primitives::{B256, Bytes};
+use rootlight::trie::{Bits, Child, Node, NodeSource, NodeStep, Value, WalkError, parse_node};
+
+use super::extent::{Extent, child_hash};
+
+/// Offsets after `low`, up to `high`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) low: u64,
+    pub(super) high: u64,
+}
+
+impl Range {
+    /// Number of offsets.
+    pub(super) const fn len(&self) -> u64 {
+        self.high.saturating_sub(self.low)
+    }
+
+    const fn first(&self, len: u64) -> Self {
+        Self { low: self.low, high: self.low.saturating_add(len) }
+    }
+
+    const fn last(&self, len: u64) -> Self {
+        Self { low: self.high.saturating_sub(len), high: self.high }
+    }
+}
+
+/// A known node on the way of a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At {
+    pub(super) hash: B256,
+    /// The offsets of the node and everything below it.
+    pub(super) subtree: Range,
+    /// Bits of the key above the node.
+    pub(super) bits: usize,
+}
+
+impl At {
+    /// The root, if it is known.
+    pub(super) fn root(store: &dyn NodeSource, root: B256) -> Option<Self> {
+        let size = total(store, &root)?;
+        Some(Self { hash: root, subtree: Range { low: 0, high: size }, bits: 0 })
+    }
+}
+
+/// How far the known nodes lead.
+#[derive(Debug, Clone)]
+pub(super) enum Reached {
+    /// The key has this value.
+    Value(Bytes),
+    /// The key has no value.
+    Nothing,
+    /// The next node, or the long value, is not known.
+    Gap {
+        /// The last known node.
+        at: At,
+        /// Where the unknown node is: its subtree, or an offset in it if nothing else is known. A chunk that covers any
+        /// of these offsets contains the node.
+        range: Range,
+        /// Bits of the key above the unknown node.
+        bits: usize,
+    },
+}
+
+/// Follows the key from a known node on. Also returns the offsets of the last known node.
+pub(super) fn follow(store: &dyn NodeSource, key: &[u8], mut at: At) -> Result<(Reached, Range), WalkError> {
+    let bits = Bits::of_key(key);
+    loop {
+        let whole = Reached::Gap { at, range: at.subtree, bits: at.bits };
+        let Some(stored) = store.node(&at.hash) else { return Ok((whole, at.subtree)) };
+        let bad = |error| WalkError::Bad { hash: at.hash, error };
+        let node = parse_node(&stored).map_err(bad)?;
+        let place = Place { store, node: &node, extent: Extent::of(&node, stored.len()), at };
+        let rest = bits.skip(at.bits);
+        let reached = match node.step(rest) {
+            NodeStep::Leaves => Reached::Nothing,
+            NodeStep::Ends(value) => place.value(value),
+            NodeStep::Goes(Child::Embedded(bytes), rest) => {
+                match parse_node(bytes).map_err(bad)?.step(rest) {
+                    NodeStep::Ends(value) => place.value(value),
+                    _ => Reached::Nothing,
+                }
+            }
+            NodeStep::Goes(Child::Hash(hash), below) => {
+                let right = rest.get(node.path.len()) == Some(true);
+                let bits = bits.len().saturating_sub(below.len());
+                match place.child(hash, right, bits) {
+                    Ok(next) => {
+                        at = next;
+                        continue;
+                    }
+                    Err(range) => Reached::Gap { at, range, bits },
+                }
+            }
+        };
+        return Ok((reached, place.own()));
+    }
+}
+
+/// A node with its place in the trie.
+struct Place<'a> {
+    store: &'a dyn NodeSource,
+    node: &'a Node<'a>,
+    extent: Extent,
+    at: At,
+}
+
+impl Place<'_> {
+    /// Size of a child's subtree; 0 if the child is absent or embedded, `None` if it is not known.
+    fn child_total(&self, right: bool) -> Option<u64> {
+        match child_hash(if right { self.node.right } else { self.node.left }) {
+            Some(hash) => total(self.store, hash),
+            None => Some(0),
+        }
+    }
+
+    /// The child with this hash if it is known, else where it is.
+    fn child(&self, hash: &B256, right: bool, bits: usize) -> Result<At, Range> {
+        let within = |len| match right {
+            false => self.at.subtree.first(len),
+            true => self.at.subtree.last(len),
+        };
+        if let Some(len) = total(self.store, hash) {
+            return Ok(At { hash: *hash, subtree: within(len), bits });
+        }
+        Err(match self.child_total(!right) {
+            Some(sibling) => within(self.extent.below().saturating_sub(sibling)),
+            // The border between both subtrees is not known: only the outer end is surely in the subtree.
+            None => within(1),
+        })
+    }
+
+    /// The offsets of the node itself, or of its subtree if those are not known.
+    fn own(&self) -> Range {
+        let Range { low, high } = self.at.subtree;
+        if let Some(left) = self.child_total(false) {
+            return Range { low: low.saturating_add(left), high }.first(self.extent.own);
+        }
+        match self.child_total(true) {
+            Some(right) => Range { low, high: high.saturating_sub(right) }.last(self.extent.own),
+            None => self.at.subtree,
+        }
+    }
+
+    fn value(&self, value: Value<'_>) -> Reached {
+        match value {
+            Value::None => Reached::Nothing,
+            Value::Inline(bytes) => Reached::Value(Bytes::copy_from_slice(bytes)),
+            Value::Long { hash, len } => {
+                match self.store.node(hash).filter(|value| value.len() == len as usize) {
+                    Some(value) => Reached::Value(value),
+                    None => Reached::Gap { at: self.at, range: self.own(), bits: self.at.bits },
+                }
+            }
+        }
+    }
+}
+
+/// Size of the subtree with this root, if that node is known.
+fn total(store: &dyn NodeSource, hash: &B256) -> Option<u64> {
+    let bytes = store.node(hash)?;
+    let node = parse_node(&bytes).ok()?;
+    Some(Extent::of(&node, bytes.len()).total)
+}

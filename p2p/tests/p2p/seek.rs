@@ -1,0 +1,127 @@
+//! Keys of recorded states are found by requesting few chunks.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{B256, Bytes, keccak256};
+use rootlight::trie::NodeSource;
+use rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
+use rootlight_p2p::chunk::{Answer, Seek, prove, serve};
+use serde_json::Value;
+
+use crate::gzipped::{bytes, hex_field};
+use crate::state::{Nodes, nodes, states};
+
+/// What a search took.
+#[derive(Debug, Default, Clone, Copy)]
+struct Cost {
+    requests: usize,
+    bytes: usize,
+}
+
+/// Runs a search against a server that has `nodes`.
+fn run(seek: &mut Seek, store: &mut Nodes, nodes: &dyn NodeSource) -> Cost {
+    let (mut cost, mut waiting) = (Cost::default(), Vec::new());
+    loop {
+        waiting.extend(seek.next(store));
+        assert!(waiting.len() <= MAX_IN_FLIGHT);
+        if waiting.is_empty() {
+            assert!(seek.is_finished());
+            return cost;
+        }
+        // The last request is answered first.
+        let from = waiting.pop().unwrap();
+        let served = serve::chunk(nodes, &seek.root(), from).unwrap_or_else(|| panic!("{from}: no chunk"));
+        cost.requests += 1;
+        cost.bytes += served.bytes.len();
+        let proven = prove(&served.bytes, &seek.root(), from).unwrap();
+        store.extend(proven.iter().map(|(hash, bytes)| (*hash, Bytes::copy_from_slice(bytes))));
+        seek.received(from);
+    }
+}
+
+/// A recorded key with its value: the bytes, or hash and length of a long one.
+struct Recorded {
+    key: Vec<u8>,
+    value: Option<Result<Vec<u8>, (B256, usize)>>,
+    requests: usize,
+}
+
+/// The recorded keys by root.
+fn recorded() -> Vec<(B256, Vec<Recorded>)> {
+    let Some(content) = bytes("chain/keys.json.gz") else { return Vec::new() };
+    let lists: Vec<Value> = serde_json::from_slice(&content).unwrap();
+    let value = |text: &str| match text.strip_prefix("keccak:") {
+        Some(long) => {
+            let (hash, len) = long.split_once(':').unwrap();
+            Err((hash.parse().unwrap(), len.parse().unwrap()))
+        }
+        None => Ok(hex::decode(text).unwrap()),
+    };
+    let key = |entry: &Value| Recorded {
+        key: hex_field(entry, "key"),
+        value: entry["value"].as_str().map(value),
+        requests: entry["requests"].as_u64().unwrap() as usize,
+    };
+    let list = |list: &Value| {
+        let root = B256::from_slice(&hex_field(list, "root"));
+        (root, list["keys"].as_array().unwrap().iter().map(key).collect())
+    };
+    lists.iter().map(list).collect()
+}
+
+fn check(recorded: &Recorded, answer: &Answer) {
+    match (&recorded.value, answer) {
+        (None, Answer::Absent) => {}
+        (Some(Ok(value)), Answer::Present(found)) => assert_eq!(value, found),
+        (Some(Err((hash, len))), Answer::Present(found)) => {
+            assert_eq!((*hash, *len), (keccak256(found), found.len()));
+        }
+        _ => panic!("{}: {answer:?}", hex::encode(&recorded.key)),
+    }
+}
+
+#[test]
+fn each_recorded_key_is_found_from_nothing_in_three_requests() {
+    let Some(nodes) = nodes() else { return };
+    let sizes: BTreeMap<B256, u64> = states().into_iter().map(|state| (state.root, state.size)).collect();
+    let (mut ours, mut theirs, mut most, mut bytes, mut count) = (0, 0, 0, 0, 0);
+    let mut histogram = BTreeMap::new();
+    for (root, keys) in recorded() {
+        for entry in &keys {
+            let mut seek = Seek::new(root, Some(sizes[&root]), [entry.key.clone()]).unwrap();
+            let cost = run(&mut seek, &mut Nodes::new(), &nodes);
+            check(entry, seek.answers().next().unwrap().1.unwrap());
+            *histogram.entry((cost.requests, entry.requests)).or_insert(0usize) += 1;
+            ours += cost.requests;
+            theirs += entry.requests;
+            most = most.max(cost.requests);
+            bytes += cost.bytes;
+            count += 1;
+        }
+    }
+    println!(
+        "{count} keys, {ours} requests (recorded {theirs}), at most {most}, {} bytes each",
+        bytes / count
+    );
+    println!("{histogram:?}");
+    assert_eq!(count, 704);
+    assert!(most <= 3 && ours <= theirs, "{most}, {ours} and {theirs}");
+    assert!(bytes / count <= 70_000, "{}", bytes / count);
+}
+
+#[test]
+fn all_recorded_keys_of_a_state_share_requests() {
+    let Some(nodes) = nodes() else { return };
+    for (root, keys) in recorded() {
+        for size in [None, states().into_iter().find(|state| state.root == root).map(|state| state.size)] {
+            let mut seek = Seek::new(root, size, keys.iter().map(|entry| entry.key.clone())).unwrap();
+            let cost = run(&mut seek, &mut Nodes::new(), &nodes);
+            for (entry, (key, answer)) in keys.iter().zip(seek.answers()) {
+                assert_eq!(key, entry.key);
+                check(entry, answer.unwrap());
+            }
+            println!("{} keys, size {size:?}: {cost:?}", keys.len());
+            assert!(cost.requests <= 32, "{cost:?}");
+        }
+    }
+}
