@@ -48,6 +48,7 @@ pub mod keys;
 pub mod light;
 pub mod local;
 mod metrics;
+pub mod p2p;
 mod priority;
 mod processors;
 mod progress;

@@ -22,6 +22,8 @@
 extern crate alloc;
 
 pub mod chunk;
+pub mod header;
 pub mod message;
+pub mod network;
 pub mod rlpx;
 pub mod session;

@@ -14,7 +14,7 @@ use crate::{
     types::{
         FieldError, Header, HeaderError, SealedHeader,
         header::{HeaderForm, HeaderShape},
-        rlp::{ListBuf, Reader},
+        rlp::{ListBuf, Reader, put_list},
     },
 };
 
@@ -61,8 +61,27 @@ pub type Batch = Vec<(HeaderCandidate, Option<Vec<Header>>)>;
 
 /// Encodes headers, each with its uncles if they are known.
 pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, Option<&'a [SealedHeader]>)>) -> String {
+    packed(encode_list(headers))
+}
+
+/// Encodes headers that are in RLP in the full form already, each with the payload of its RLP list of uncles if they are
+/// known.
+pub fn encode_raw_headers<'a>(headers: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>) -> String {
+    let mut list = ListBuf::with_capacity(0);
+    for (header, uncles) in headers {
+        let mut entry = ListBuf::with_capacity(header.len().saturating_add(1));
+        entry.items().extend_from_slice(header);
+        if let Some(uncles) = uncles {
+            put_list(entry.items(), uncles);
+        }
+        list.items().extend_from_slice(entry.as_list());
+    }
+    packed(list)
+}
+
+fn packed(mut list: ListBuf) -> String {
     let mut bytes = alloc::vec![PACKED];
-    bytes.extend(lz4::compress(encode_list(headers).as_list()));
+    bytes.extend(lz4::compress(list.as_list()));
     base64::encode(&bytes)
 }
 
@@ -186,6 +205,11 @@ mod tests {
         let text =
             encode_headers(headers.iter().zip(lists).map(|((header, _), list)| (header.header(), list)));
         let read = decode_headers(&text, 3, &network).unwrap();
+        let raw: Vec<Vec<u8>> =
+            headers.iter().map(|(header, _)| header.header().encode(HeaderForm::Full)).collect();
+        let uncle = headers[2].1[0].encode(HeaderForm::Full);
+        let payloads = [None, Some(&[][..]), Some(&uncle[..])];
+        assert_eq!(encode_raw_headers(raw.iter().map(Vec::as_slice).zip(payloads)), text);
         let counts: Vec<_> = read.iter().map(|(_, uncles)| uncles.as_ref().map(Vec::len)).collect();
         assert_eq!(counts, [None, Some(0), Some(1)]);
     }

@@ -39,7 +39,7 @@ pub use fault::{SyncCause, SyncFault};
 pub use fetch::{Fetch, FetchOutcome, RoutedRequest};
 pub use floor::LowWork;
 pub use header_batch::{
-    Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS, decode_headers, encode_headers,
+    Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS, decode_headers, encode_headers, encode_raw_headers,
 };
 pub use meter::Progress;
 pub use outbox::Outbox;

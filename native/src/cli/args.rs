@@ -11,6 +11,7 @@ use super::calls::CallArgs;
 use super::entry::EntryArgs;
 use super::keys::KeysArgs;
 use super::operations::OperationArgs;
+use crate::p2p::PeerAddress;
 use crate::server::{Entry, Limits, Listen, Origins, ServerConfig, names};
 
 /// Port of the reference node's HTTP server.
@@ -209,8 +210,12 @@ pub struct LightArgs {
     pub network: String,
     /// Upstream: an http(s) or ws(s) URL, or replay:PATH for a recording; repeat the flag for several
     /// upstreams, which check and replace each other
-    #[arg(long, value_name = "URL|replay:PATH", required = true)]
+    #[arg(long, value_name = "URL|replay:PATH", required_unless_present = "peer")]
     pub upstream: Vec<String>,
+    /// Upstream: a node of Rootstock's peer-to-peer network, by its public key and address; repeat the flag for several.
+    /// State needs a node with snapshot service; receipts and logs need an --upstream
+    #[arg(long, value_name = "ID@HOST:PORT")]
+    pub peer: Vec<PeerAddress>,
     /// Trusted block to start from; "none" starts from genesis; "work" trusts no block and starts from the
     /// heaviest chain of recent headers that the upstreams prove [default: the newest built-in checkpoint,
     /// if it is less than a year old]

@@ -10,6 +10,7 @@ use tracing::info;
 use super::args::LightArgs;
 use super::{CommandError, runtime, serving, verify};
 use crate::light::{LightOptions, LightService, Start, start};
+use crate::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
 use crate::unix_time::unix_time;
 use crate::upstream::{self, HttpConfig, SharedUpstream};
 
@@ -21,15 +22,15 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     if let Unproven::Quorum(count) = args.unproven
-        && args.upstream.len() < count
+        && count_upstreams(args) < count
     {
         return Err(CommandError::Usage(format!(
             "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --upstream",
-            args.upstream.len()
+            count_upstreams(args)
         )));
     }
     let open = |text: &String| {
-        let several = args.upstream.len() > 1;
+        let several = count_upstreams(args) > 1;
         let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
         upstream::open_with(text, config).map_err(CommandError::from)
     };
@@ -45,15 +46,35 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     serve(network, args, upstreams, options)
 }
 
+fn count_upstreams(args: &LightArgs) -> usize {
+    args.upstream.len() + args.peer.len()
+}
+
+/// Starts to dial the peers that `--peer` names.
+fn peers(args: &LightArgs, network: &Network) -> Result<Vec<SharedUpstream>, CommandError> {
+    if args.peer.is_empty() {
+        return Ok(Vec::new());
+    }
+    let identity = Identity::open(network, args.data_dir.as_deref()).map_err(CommandError::failed)?;
+    let (identity, network, nodes) =
+        (Arc::new(identity), Arc::new(network.clone()), Arc::new(StateNodes::default()));
+    let dial = |address: &PeerAddress| -> SharedUpstream {
+        let (identity, network, nodes) = (identity.clone(), network.clone(), nodes.clone());
+        Arc::new(PeerUpstream::new(identity, address.clone(), network, nodes))
+    };
+    Ok(args.peer.iter().map(dial).collect())
+}
+
 fn serve(
     network: Network,
     args: &LightArgs,
-    upstreams: Vec<SharedUpstream>,
+    mut upstreams: Vec<SharedUpstream>,
     options: LightOptions,
 ) -> Result<(), CommandError> {
     let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
+        upstreams.extend(peers(args, &network)?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         match &start {

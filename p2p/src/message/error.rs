@@ -31,6 +31,9 @@ pub enum MessageError {
         /// "list" or "string".
         expected: &'static str,
     },
+    /// A compressed header came without the extension that its full form needs.
+    #[error("the header's extension is missing")]
+    NoExtension,
     /// Two lists that belong together have different lengths.
     #[error("{blocks} blocks with {difficulties} total difficulties")]
     Unequal {

@@ -4,6 +4,7 @@ mod chunks;
 mod frames;
 mod gzipped;
 mod handshake;
+mod headers;
 mod messages;
 mod seek;
 mod session;

@@ -1,0 +1,181 @@
+//! Headers and bodies of a peer, by number and by hash.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use futures::future::try_join_all;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use rootlight::consensus::Network;
+use rootlight::types::{EMPTY_UNCLES_HASH, Header, SealedHeader, Transaction};
+use rootlight_p2p::header::PeerHeader;
+use rootlight_p2p::message::limits::MAX_HEADERS;
+use rootlight_p2p::message::{Body, Message, Request, Response};
+
+use super::error::PeerError;
+use super::node::PeerNode;
+
+/// Bytes of bodies that are kept.
+const BODIES_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Number of bodies that the memory is laid out for.
+const BODIES: usize = 1_024;
+
+/// A header in full form, as a peer sent it. Nothing in it is verified, apart from the hash where it says so.
+pub(super) struct FullHeader {
+    pub(super) rlp: Vec<u8>,
+    /// The list of uncles in RLP, without the list's own prefix, if the body was fetched.
+    pub(super) uncles: Option<Vec<u8>>,
+}
+
+/// Weighs bodies by their bytes.
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<B256, Arc<Vec<u8>>> for ByBytes {
+    fn weight(&self, _: &B256, body: &Arc<Vec<u8>>) -> u64 {
+        body.len().max(1) as u64
+    }
+}
+
+/// The blocks of one peer.
+pub(super) struct Blocks {
+    node: Arc<PeerNode>,
+    network: Arc<Network>,
+    /// The payloads of messages with bodies, by block hash.
+    bodies: Cache<B256, Arc<Vec<u8>>, ByBytes>,
+}
+
+impl Blocks {
+    pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>) -> Self {
+        Self { node, network, bodies: Cache::with_weighter(BODIES, BODIES_BYTES, ByBytes) }
+    }
+
+    pub(super) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The number of the newest block that the peer tells of.
+    pub(super) async fn head(&self) -> Result<u64, PeerError> {
+        self.node.first_best().await.map(|best| best.number)
+    }
+
+    /// The hash that the peer gives for a height; `None` above its head. The protocol has no answer for "there is none",
+    /// so heights above the head are not asked for.
+    pub(super) async fn hash_at(&self, height: u64) -> Result<Option<B256>, PeerError> {
+        if height == 0 {
+            return Ok(Some(self.network.genesis_hash));
+        }
+        if height > self.head().await? {
+            return Ok(None);
+        }
+        let payload = self.node.ask(Request::BlockHash { height }).await?;
+        match response(&payload)? {
+            Response::BlockHash(hash) => Ok(Some(hash)),
+            _ => Err(PeerError::Wrong("not a block hash")),
+        }
+    }
+
+    /// The header with this hash, or one that hashes to something else: then the peer is at fault.
+    pub(super) async fn header(&self, hash: B256) -> Result<SealedHeader, PeerError> {
+        let headers = self.run(hash, 1).await?;
+        let rlp = &headers.first().ok_or(PeerError::Wrong("no header"))?.rlp;
+        let shape = |number| self.network.header_shape(number);
+        let (header, _) =
+            Header::decode_sealed(rlp, &shape).map_err(|_| PeerError::Wrong("a header does not decode"))?;
+        match header.hash() == hash {
+            true => Ok(header),
+            false => Err(PeerError::Wrong("a header has another hash than the one asked for")),
+        }
+    }
+
+    /// Consecutive headers in full form, ascending, up to the peer's head, with the uncles of those whose body was needed.
+    pub(super) async fn headers(&self, first: u64, count: u64) -> Result<Vec<FullHeader>, PeerError> {
+        let head = self.head().await?;
+        if first > head || count == 0 {
+            return Ok(Vec::new());
+        }
+        let last = first.saturating_add(count - 1).min(head);
+        let mut all = Vec::new();
+        let mut top = self.hash_at(last).await?;
+        let mut left = last - first + 1;
+        while let (Some(hash), 1..) = (top, left) {
+            let some = self.run(hash, left.min(MAX_HEADERS as u64)).await?;
+            left = left.saturating_sub(some.len() as u64);
+            top = some
+                .last()
+                .and_then(|header| PeerHeader::split(&header.rlp).ok())
+                .map(|last| last.parent_hash());
+            all.extend(some);
+        }
+        all.reverse();
+        Ok(all)
+    }
+
+    /// A header and its ancestors in full form, descending.
+    async fn run(&self, hash: B256, count: u64) -> Result<Vec<FullHeader>, PeerError> {
+        let payload = self.node.ask(Request::Headers { hash, count }).await?;
+        let Response::Headers(headers) = response(&payload)? else {
+            return Err(PeerError::Wrong("not headers"));
+        };
+        if headers.len() as u64 > count {
+            return Err(PeerError::Wrong("more headers than asked for"));
+        }
+        let split = |rlp| PeerHeader::split(rlp).map_err(|error| PeerError::Message(error.into()));
+        let headers: Vec<PeerHeader<'_>> = headers.iter().map(split).collect::<Result<_, _>>()?;
+        let hashes = std::iter::once(hash).chain(headers.iter().map(PeerHeader::parent_hash));
+        // Near the head the uncles are wanted too, and one body has both.
+        let alone = headers.len() < 8;
+        let full = headers.iter().zip(hashes).map(|(header, hash)| async move {
+            let wants_uncles = alone && header.uncles_hash() != EMPTY_UNCLES_HASH;
+            if !header.needs_extension() && !wants_uncles {
+                let uncles = (header.uncles_hash() == EMPTY_UNCLES_HASH).then(Vec::new);
+                return Ok(FullHeader { rlp: header.full(None)?, uncles });
+            }
+            let payload = self.body_payload(hash).await?;
+            let body = body(&payload)?;
+            Ok::<_, PeerError>(FullHeader {
+                rlp: header.full(body.extension.as_ref())?,
+                uncles: Some(body.uncles.payload().to_vec()),
+            })
+        });
+        try_join_all(full).await
+    }
+
+    /// The transactions of a block.
+    pub(super) async fn transactions(&self, hash: B256) -> Result<Vec<Transaction>, PeerError> {
+        let payload = self.body_payload(hash).await?;
+        let decoded = body(&payload)?.transactions.iter().map(Transaction::decode).collect::<Result<_, _>>();
+        decoded.map_err(|error| PeerError::Message(error.into()))
+    }
+
+    /// The uncles of a block.
+    pub(super) async fn uncles(&self, hash: B256) -> Result<Vec<SealedHeader>, PeerError> {
+        let payload = self.body_payload(hash).await?;
+        let shape = |number| self.network.header_shape(number);
+        let decoded =
+            body(&payload)?.uncles.iter().map(|rlp| Header::decode(rlp, &shape).map(Header::seal)).collect();
+        let decoded: Result<_, _> = decoded;
+        decoded.map_err(|_| PeerError::Wrong("an uncle does not decode"))
+    }
+
+    /// The payload of the message with a body. Requests for the same body wait for one response.
+    async fn body_payload(&self, hash: B256) -> Result<Arc<Vec<u8>>, PeerError> {
+        let ask = async { self.node.ask(Request::Body(hash)).await.map(Arc::new) };
+        self.bodies.get_or_insert_async(&hash, ask).await
+    }
+}
+
+fn response(payload: &[u8]) -> Result<Response<'_>, PeerError> {
+    match Message::decode(payload)? {
+        Message::Response { response, .. } => Ok(response),
+        _ => Err(PeerError::Wrong("not a response")),
+    }
+}
+
+fn body(payload: &[u8]) -> Result<Body<'_>, PeerError> {
+    match response(payload)? {
+        Response::Body(body) => Ok(body),
+        _ => Err(PeerError::Wrong("not a body")),
+    }
+}

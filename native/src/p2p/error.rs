@@ -1,0 +1,85 @@
+//! Why a peer gave no answer.
+
+use std::time::Duration;
+
+use rootlight_p2p::chunk::ChunkError;
+use rootlight_p2p::message::MessageError;
+use rootlight_p2p::rlpx::RlpxError;
+use rootlight_p2p::session::CloseReason;
+
+use crate::upstream::UpstreamError;
+
+/// JSON-RPC code of a method that does not exist.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// JSON-RPC code of bad parameters.
+const INVALID_PARAMS: i64 = -32602;
+
+/// Why a peer gave no answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// There is no connection.
+    #[error("peer not connected: {0}")]
+    NotConnected(String),
+    /// The connection was not set up or ended.
+    #[error("connection to the peer ended: {0}")]
+    Closed(CloseReason),
+    /// The handshake could not begin.
+    #[error("handshake: {0}")]
+    Handshake(#[from] RlpxError),
+    /// No response came. A peer does not respond if it lacks what was asked for.
+    #[error("peer did not respond within {} ms", .0.as_millis())]
+    NoResponse(Duration),
+    /// A response does not decode.
+    #[error("response of the peer: {0}")]
+    Message(#[from] MessageError),
+    /// A response is not about what was asked for. The text says what is wrong.
+    #[error("response of the peer: {0}")]
+    Wrong(&'static str),
+    /// A state chunk does not belong to the state root of the block.
+    #[error("state chunk of block {block} from offset {from}: {error}")]
+    Chunk {
+        /// Number of the block.
+        block: u64,
+        /// The offset that was asked for.
+        from: u64,
+        /// What is wrong with it.
+        error: ChunkError,
+    },
+    /// The peer offers no snapshot service.
+    #[error(
+        "this peer serves no state chunks (its HELLO has no snap/1); add a peer with snapshot service, or an upstream \
+         that gives state proofs"
+    )]
+    NoState,
+    /// State chunks of the peer did not lead to a key of the state.
+    #[error("state chunks of the peer do not lead to the key {0}")]
+    NotFound(String),
+    /// The protocol has no message for the request.
+    #[error("the peer-to-peer protocol has no message for {0}; add an upstream that speaks JSON-RPC")]
+    NoMessage(&'static str),
+    /// The parameters of the request are not those of the method.
+    #[error("{0}")]
+    Params(&'static str),
+}
+
+impl From<PeerError> for UpstreamError {
+    fn from(error: PeerError) -> Self {
+        let message = error.to_string();
+        match error {
+            PeerError::NotConnected(_) | PeerError::Closed(_) | PeerError::Handshake(_) => {
+                Self::Transport(message)
+            }
+            PeerError::NoResponse(after) => Self::Timeout(after.as_millis()),
+            PeerError::Message(_)
+            | PeerError::Wrong(_)
+            | PeerError::Chunk { .. }
+            | PeerError::NotFound(_) => Self::Malformed(message),
+            PeerError::NoState | PeerError::NoMessage(_) => {
+                Self::Rpc { code: METHOD_NOT_FOUND, message, data: None }
+            }
+            PeerError::Params(_) => Self::Rpc { code: INVALID_PARAMS, message, data: None },
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! One connection to a peer: a task that owns the socket, and a handle that asks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight_p2p::message::{ChunkRequest, Message, Push, Request};
+use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, Peer, SendError, Session};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout};
+
+use super::error::PeerError;
+
+/// Longest wait for a response. A peer that lacks something does not respond.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Longest wait for the socket to take what is written.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most requests that wait for their responses. A peer sends 100 a second.
+const MAX_WAITING: usize = 64;
+
+/// Most requests for state chunks that wait for their responses: a snapshot server drops more than three of a peer.
+const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Pause before a message that the limit of a minute holds back is tried again.
+const LIMIT_PAUSE: Duration = Duration::from_millis(200);
+
+/// What peers tell without being asked.
+pub(super) trait Listener: Send + Sync + 'static {
+    /// A message without an id came.
+    fn pushed(&self, push: Push<'_>);
+}
+
+/// A question, and where its response goes.
+struct Ask {
+    request: Request,
+    reply: oneshot::Sender<Vec<u8>>,
+}
+
+enum Command {
+    Ask(Ask),
+    Push(Vec<u8>),
+}
+
+/// A connection that is ready.
+pub(super) struct Link {
+    /// What the peer said of itself.
+    pub(super) peer: Peer,
+    commands: mpsc::Sender<Command>,
+    ended: watch::Receiver<Option<CloseReason>>,
+    requests: Semaphore,
+    chunks: Semaphore,
+}
+
+impl Link {
+    /// Speaks the handshake and waits for the peer's status.
+    ///
+    /// # Errors
+    /// The connection ended before.
+    pub(super) async fn open(
+        mut stream: TcpStream,
+        mut session: Session,
+        listener: Arc<dyn Listener>,
+    ) -> Result<Arc<Self>, PeerError> {
+        // The first packet must arrive in one piece.
+        let _ = stream.set_nodelay(true);
+        let clock = Clock::start();
+        let mut buffer = vec![0; READ_BYTES];
+        let peer = loop {
+            match step(&mut stream, &mut session, &mut buffer, clock).await {
+                Ok(Some(Event::Ready(peer))) => break peer,
+                Ok(Some(Event::Closed(reason))) | Err(reason) => return Err(PeerError::Closed(reason)),
+                Ok(_) => {}
+            }
+        };
+        let (commands, taken) = mpsc::channel(MAX_WAITING);
+        let (end, ended) = watch::channel(None);
+        let mut task = Task { stream, session, clock, taken, waiting: BTreeMap::new(), next_id: 1, listener };
+        tokio::spawn(async move {
+            let reason = task.run(buffer).await;
+            task.say_goodbye().await;
+            let _ = end.send(Some(reason));
+        });
+        Ok(Arc::new(Self {
+            peer: *peer,
+            commands,
+            ended,
+            requests: Semaphore::new(MAX_WAITING),
+            chunks: Semaphore::new(MAX_CHUNKS),
+        }))
+    }
+
+    /// Asks the peer, and returns the payload of the message with the response.
+    ///
+    /// # Errors
+    /// No response came in time, or the connection ended.
+    pub(super) async fn ask(&self, request: Request) -> Result<Vec<u8>, PeerError> {
+        let places = match request {
+            Request::Chunk(ChunkRequest { .. }) => &self.chunks,
+            _ => &self.requests,
+        };
+        let _place = places.acquire().await.map_err(|_| self.why_ended())?;
+        let (reply, response) = oneshot::channel();
+        self.send(Command::Ask(Ask { request, reply })).await?;
+        match timeout(RESPONSE_TIMEOUT, response).await {
+            Ok(Ok(payload)) => Ok(payload),
+            Ok(Err(_)) => Err(self.why_ended()),
+            Err(_) => Err(PeerError::NoResponse(RESPONSE_TIMEOUT)),
+        }
+    }
+
+    /// Sends a message without an id.
+    pub(super) async fn push(&self, push: Push<'_>) -> Result<(), PeerError> {
+        self.send(Command::Push(Message::Push(push).encode())).await
+    }
+
+    /// Waits until the connection has ended.
+    pub(super) async fn ended(&self) -> CloseReason {
+        let mut ended = self.ended.clone();
+        match ended.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or(CloseReason::Silence),
+            Err(_) => CloseReason::ByUs(DisconnectReason::Requested),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.commands.is_closed()
+    }
+
+    async fn send(&self, command: Command) -> Result<(), PeerError> {
+        self.commands.send(command).await.map_err(|_| self.why_ended())
+    }
+
+    fn why_ended(&self) -> PeerError {
+        match &*self.ended.borrow() {
+            Some(reason) => PeerError::Closed(reason.clone()),
+            None => PeerError::NotConnected("the connection has just ended".into()),
+        }
+    }
+}
+
+/// Milliseconds since a connection began.
+#[derive(Clone, Copy)]
+struct Clock(Instant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn now(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The socket of a connection, and the questions that wait.
+struct Task {
+    stream: TcpStream,
+    session: Session,
+    clock: Clock,
+    taken: mpsc::Receiver<Command>,
+    waiting: BTreeMap<u64, Ask>,
+    next_id: u64,
+    listener: Arc<dyn Listener>,
+}
+
+impl Task {
+    /// Serves the connection until it ends.
+    async fn run(&mut self, mut buffer: Vec<u8>) -> CloseReason {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        let mut held: Option<Command> = None;
+        loop {
+            while let Some(event) = self.session.next_event(self.clock.now()) {
+                match event {
+                    Event::Message(payload) => self.take(payload),
+                    Event::Closed(reason) => return reason,
+                    Event::Ready(_) => {}
+                }
+            }
+            if let Err(reason) = flush(&mut self.stream, &mut self.session).await {
+                return reason;
+            }
+            let can_take = held.is_none();
+            tokio::select! {
+                read = self.stream.read(&mut buffer) => match read {
+                    Ok(count) if count > 0 => self.session.receive(&buffer[..count], self.clock.now()),
+                    _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
+                },
+                command = self.taken.recv(), if can_take => match command {
+                    Some(command) => held = self.command(command),
+                    None => return CloseReason::ByUs(DisconnectReason::Requested),
+                },
+                () = tokio::time::sleep(LIMIT_PAUSE), if !can_take => {
+                    held = held.take().and_then(|command| self.command(command));
+                }
+                _ = ticks.tick() => {
+                    self.session.tick(self.clock.now());
+                    self.waiting.retain(|_, ask| !ask.reply.is_closed());
+                }
+            }
+        }
+    }
+
+    /// Sends a command's message. Gives the command back if the limit of a minute holds it back.
+    fn command(&mut self, command: Command) -> Option<Command> {
+        let id = self.next_id;
+        let payload = match &command {
+            // Nobody waits any more.
+            Command::Ask(ask) if ask.reply.is_closed() => return None,
+            Command::Ask(ask) => Message::Request { id, request: ask.request }.encode(),
+            Command::Push(payload) => payload.clone(),
+        };
+        match self.session.send_message(&payload, self.clock.now()) {
+            Err(SendError::Rate { .. }) => return Some(command),
+            // The end of the session shows as an event; then all that wait learn of it.
+            Err(_) => return None,
+            Ok(()) => {}
+        }
+        if let Command::Ask(ask) = command {
+            self.next_id += 1;
+            self.waiting.insert(id, ask);
+        }
+        None
+    }
+
+    /// Hands a message to whom it is for. What nobody asked for is dropped.
+    fn take(&mut self, payload: Vec<u8>) {
+        let answered = match Message::decode(&payload) {
+            Ok(Message::Push(push)) => return self.listener.pushed(push),
+            Ok(Message::Response { id, response }) => {
+                let matches = |ask: &Ask| response.answers(&ask.request);
+                Some(id).filter(|id| self.waiting.get(id).is_some_and(matches))
+            }
+            // A light client serves nothing, and what does not decode says nothing about which request it is for.
+            Ok(Message::Request { .. }) | Err(_) => None,
+        };
+        if let Some(ask) = answered.and_then(|id| self.waiting.remove(&id)) {
+            let _ = ask.reply.send(payload);
+        }
+    }
+
+    async fn say_goodbye(&mut self) {
+        self.session.disconnect(DisconnectReason::Requested);
+        let _ = flush(&mut self.stream, &mut self.session).await;
+        let _ = self.stream.shutdown().await;
+    }
+}
+
+/// Writes what the session has to say.
+async fn flush(stream: &mut TcpStream, session: &mut Session) -> Result<(), CloseReason> {
+    let output = session.take_output();
+    if output.is_empty() {
+        return Ok(());
+    }
+    match timeout(WRITE_TIMEOUT, stream.write_all(&output)).await {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(CloseReason::ByPeer(DisconnectReason::TcpError)),
+    }
+}
+
+/// Reads and writes once, and returns what the session made of it.
+async fn step(
+    stream: &mut TcpStream,
+    session: &mut Session,
+    buffer: &mut [u8],
+    clock: Clock,
+) -> Result<Option<Event>, CloseReason> {
+    if let Some(event) = session.next_event(clock.now()) {
+        flush(stream, session).await?;
+        return Ok(Some(event));
+    }
+    flush(stream, session).await?;
+    match timeout(Duration::from_secs(1), stream.read(buffer)).await {
+        Ok(Ok(count)) if count > 0 => session.receive(&buffer[..count], clock.now()),
+        Ok(_) => return Err(CloseReason::ByPeer(DisconnectReason::TcpError)),
+        Err(_) => session.tick(clock.now()),
+    }
+    Ok(None)
+}

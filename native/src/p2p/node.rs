@@ -1,0 +1,354 @@
+//! A peer that is dialled again whenever its connection ends.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use rootlight::consensus::Network;
+use rootlight::types::BlockRef;
+use rootlight_p2p::header::PeerHeader;
+use rootlight_p2p::message::{BlockParts, Parent, Push, Request, Status};
+use rootlight_p2p::network::PeerNetwork;
+use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
+use rootlight_p2p::session::{Session, SessionConfig};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
+
+use super::address::PeerAddress;
+use super::error::PeerError;
+use super::link::{Link, Listener};
+
+/// Longest wait for a TCP connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest wait of a request for a connection that is being set up.
+const LINK_PATIENCE: Duration = Duration::from_secs(8);
+
+/// Pause before a node is dialled again; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest pause between two dials.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A connection that lasted this long counts as a good one: the next dial does not wait.
+const GOOD_LINK: Duration = Duration::from_secs(30);
+
+/// Time between two statuses. Peers tell of blocks for ten minutes after one.
+const STATUS_INTERVAL: Duration = Duration::from_secs(240);
+
+/// File of the node key in a data folder.
+const KEY_FILE: &str = "node.key";
+
+/// Who we are among peers, and in which network.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    key: NodeKey,
+    config: SessionConfig,
+}
+
+/// Why there is no identity.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdentityError {
+    /// The network has no peers that are known.
+    #[error("network {0} has no known peer-to-peer network: only mainnet, testnet and regtest have one")]
+    Network(String),
+    /// The system gives no randomness.
+    #[error("no randomness from the system: {0}")]
+    Random(#[from] getrandom::Error),
+    /// The file with the node's key cannot be read or written.
+    #[error("{path}: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Identity {
+    /// The identity with the key in this folder, which is made if there is none; with a new key if there is no folder. A
+    /// node admits one connection of each key, so a key belongs to one process.
+    ///
+    /// # Errors
+    /// [`IdentityError`]
+    pub fn open(network: &Network, folder: Option<&Path>) -> Result<Self, IdentityError> {
+        let peers = PeerNetwork::of(network).ok_or_else(|| IdentityError::Network(network.name.clone()))?;
+        let client = concat!("rootlight/v", env!("CARGO_PKG_VERSION"));
+        let config = SessionConfig::new(client, peers.id, network.genesis_hash, peers.genesis_difficulty());
+        let key = match folder {
+            None => random_key()?,
+            Some(folder) => kept_key(&folder.join(KEY_FILE))?,
+        };
+        Ok(Self { key, config })
+    }
+
+    /// Our id.
+    #[must_use]
+    pub fn id(&self) -> &NodeId {
+        self.key.id()
+    }
+
+    /// The status of a node without a chain: it makes peers tell of new blocks, and ask for none.
+    fn status(&self) -> Push<'static> {
+        Push::Status(Status {
+            best: BlockRef { number: 0, hash: self.config.genesis_hash },
+            parent: Some(Parent { hash: B256::ZERO, total_difficulty: self.config.total_difficulty }),
+        })
+    }
+}
+
+fn random_key() -> Result<NodeKey, IdentityError> {
+    loop {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        // All but a few of the numbers of 32 bytes are keys.
+        if let Ok(key) = NodeKey::from_bytes(&secret) {
+            return Ok(key);
+        }
+    }
+}
+
+/// Reads the key of a file, or makes one and writes it for its owner only.
+fn kept_key(path: &Path) -> Result<NodeKey, IdentityError> {
+    let failed = |reason: String| IdentityError::File { path: path.display().to_string(), reason };
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let bytes: Option<B256> = text.trim().parse().ok();
+            let key = bytes.and_then(|bytes| NodeKey::from_bytes(&bytes.0).ok());
+            key.ok_or_else(|| {
+                failed("not a node key of 64 hexadecimal digits; remove the file to get a new key".into())
+            })
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let key = random_key()?;
+            write_key(path, &key).map_err(|error| failed(error.to_string()))?;
+            Ok(key)
+        }
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+fn write_key(path: &Path, key: &NodeKey) -> std::io::Result<()> {
+    use std::io::Write as _;
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{}", alloy_primitives::hex::encode(key.to_bytes()))
+}
+
+/// The connection to a node.
+#[derive(Clone)]
+enum State {
+    Dialling,
+    Open(Arc<Link>),
+    Failed(String),
+}
+
+/// A node with a known address.
+pub struct PeerNode {
+    address: PeerAddress,
+    state: watch::Receiver<State>,
+    news: Arc<News>,
+    dialling: JoinHandle<()>,
+}
+
+impl PeerNode {
+    /// Starts to dial a node; must be called inside a runtime. Dialling ends when the value is dropped.
+    #[must_use]
+    pub fn start(identity: Arc<Identity>, address: PeerAddress) -> Self {
+        let (set, state) = watch::channel(State::Dialling);
+        let news = Arc::new(News::default());
+        let dialling = tokio::spawn(keep_connected(identity, address.clone(), set, news.clone()));
+        Self { address, state, news, dialling }
+    }
+
+    /// Where the node is.
+    #[must_use]
+    pub fn address(&self) -> &PeerAddress {
+        &self.address
+    }
+
+    /// The newest block that the node has told of. Nothing proves it.
+    #[must_use]
+    pub fn best(&self) -> Option<BlockRef> {
+        *self.news.best.borrow()
+    }
+
+    /// A signal for new blocks.
+    #[must_use]
+    pub fn heads(&self) -> Arc<Notify> {
+        self.news.heads.clone()
+    }
+
+    /// The newest block that the node has told of, or will tell soon.
+    pub(super) async fn first_best(&self) -> Result<BlockRef, PeerError> {
+        self.link().await?;
+        let mut best = self.news.best.subscribe();
+        let known = timeout(LINK_PATIENCE, best.wait_for(Option::is_some)).await;
+        let told = known.ok().and_then(|known| known.ok().and_then(|best| *best));
+        told.ok_or(PeerError::NoResponse(LINK_PATIENCE))
+    }
+
+    /// The connection, if there is one or will be soon.
+    pub(super) async fn link(&self) -> Result<Arc<Link>, PeerError> {
+        let mut state = self.state.clone();
+        let open = state.wait_for(|state| match state {
+            State::Open(link) => link.is_open(),
+            State::Failed(_) => true,
+            State::Dialling => false,
+        });
+        let state = match timeout(LINK_PATIENCE, open).await {
+            Ok(Ok(state)) => state.clone(),
+            _ => State::Failed("no connection yet".into()),
+        };
+        match state {
+            State::Open(link) => Ok(link),
+            State::Failed(reason) => Err(PeerError::NotConnected(reason)),
+            State::Dialling => Err(PeerError::NotConnected("no connection yet".into())),
+        }
+    }
+
+    /// Asks the node; returns the payload of the message with the response.
+    pub(super) async fn ask(&self, request: Request) -> Result<Vec<u8>, PeerError> {
+        self.link().await?.ask(request).await
+    }
+}
+
+impl Drop for PeerNode {
+    fn drop(&mut self) {
+        self.dialling.abort();
+    }
+}
+
+/// What a node tells of blocks.
+struct News {
+    best: watch::Sender<Option<BlockRef>>,
+    heads: Arc<Notify>,
+}
+
+impl Default for News {
+    fn default() -> Self {
+        Self { best: watch::Sender::new(None), heads: Arc::default() }
+    }
+}
+
+impl Listener for News {
+    fn pushed(&self, push: Push<'_>) {
+        let told = match push {
+            // A status is the node's present head, which is lower after a reorganisation.
+            Push::Status(status) => {
+                self.best.send_replace(Some(status.best));
+                return self.heads.notify_one();
+            }
+            Push::NewBlockHashes(blocks) => blocks.into_iter().max_by_key(|block| block.number),
+            Push::Block(block) => announced(block),
+            Push::NewBlockHash(_) | Push::GetBlock(_) | Push::Transactions(_) => None,
+        };
+        let Some(told) = told else { return };
+        let is_new = |best: &mut Option<BlockRef>| {
+            let newer = best.is_none_or(|best| best.number < told.number);
+            if newer {
+                *best = Some(told);
+            }
+            newer
+        };
+        self.best.send_if_modified(is_new);
+        self.heads.notify_one();
+    }
+}
+
+/// Number of a block that was sent unasked, with its parent's hash in place of its own: nobody asks for a head by hash.
+fn announced(block: &[u8]) -> Option<BlockRef> {
+    let header = PeerHeader::split(BlockParts::split(block).ok()?.header).ok()?;
+    Some(BlockRef { number: header.number(), hash: header.parent_hash() })
+}
+
+/// Dials the node, and dials it again when the connection ends.
+async fn keep_connected(
+    identity: Arc<Identity>,
+    address: PeerAddress,
+    state: watch::Sender<State>,
+    news: Arc<News>,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let started = Instant::now();
+        let reason = match dial(&identity, &address, news.clone()).await {
+            Ok(link) => {
+                debug!("peer {address}: connected, {}", link.peer.hello.client_id);
+                state.send_replace(State::Open(link.clone()));
+                stay(&identity, &link).await
+            }
+            Err(error) => error.to_string(),
+        };
+        debug!("peer {address}: {reason}");
+        state.send_replace(State::Failed(reason));
+        pause = if started.elapsed() > GOOD_LINK { FIRST_PAUSE } else { pause };
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        // Requests wait for the new connection.
+        state.send_replace(State::Dialling);
+    }
+}
+
+async fn dial(identity: &Identity, address: &PeerAddress, news: Arc<News>) -> Result<Arc<Link>, PeerError> {
+    let broken = |error: std::io::Error| PeerError::NotConnected(error.to_string());
+    let host = address.host.trim_start_matches('[').trim_end_matches(']');
+    let connect = timeout(CONNECT_TIMEOUT, TcpStream::connect((host, address.port))).await;
+    let stream = connect.map_err(|_| PeerError::NoResponse(CONNECT_TIMEOUT))?.map_err(broken)?;
+    let mut random = [0; RANDOM_BYTES];
+    getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
+    let secrets = HandshakeSecrets::from_random(&random);
+    let session = Session::dial(&identity.key, &address.id, &secrets, identity.config.clone(), 0)?;
+    Link::open(stream, session, news).await
+}
+
+/// Keeps a connection until it ends; returns why.
+async fn stay(identity: &Identity, link: &Arc<Link>) -> String {
+    let mut statuses = tokio::time::interval(STATUS_INTERVAL);
+    loop {
+        tokio::select! {
+            reason = link.ended() => return reason.to_string(),
+            _ = statuses.tick() => {
+                let _ = link.push(identity.status()).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Identity::open(&Network::regtest(), Some(folder.path()));
+        let first = *open().unwrap().id();
+        assert_eq!(*open().unwrap().id(), first);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = folder.path().join(KEY_FILE).metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "nobody else reads the key");
+        }
+        std::fs::write(folder.path().join(KEY_FILE), "nonsense").unwrap();
+        assert!(matches!(open(), Err(IdentityError::File { .. })));
+        assert_ne!(*Identity::open(&Network::regtest(), None).unwrap().id(), first);
+    }
+
+    #[test]
+    fn networks_without_known_peers_have_no_identity() {
+        assert!(matches!(Identity::open(&Network::devnet(), None), Err(IdentityError::Network(_))));
+    }
+}

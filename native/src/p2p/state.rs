@@ -1,0 +1,170 @@
+//! State of blocks by the chunks of a snapshot server: the nodes on the paths of the keys that are asked for.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alloy_primitives::{B256, Bytes, hex};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use rootlight::trie::NodeSource;
+use rootlight_p2p::chunk::{Answer, ChunkError, Seek, prove};
+use rootlight_p2p::message::{ChunkRequest, Message, Request, Response};
+
+use super::error::PeerError;
+use super::node::PeerNode;
+
+/// Bytes of proven nodes that are kept, for all peers together.
+const KEPT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Number of nodes that the memory is laid out for: a node has some 100 bytes.
+const KEPT_NODES: usize = 256 * 1024;
+
+/// Most bytes of nodes of one search. What was searched for is some hundred bytes a key.
+const MAX_SEARCH_BYTES: usize = 64 * 1024 * 1024;
+
+/// Number of requests without progress after which a search ends. A server whose head moves gives chunks of another
+/// state for a moment.
+const MAX_FAILURES: usize = 3;
+
+/// Weighs nodes by their bytes.
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<B256, Bytes> for ByBytes {
+    fn weight(&self, _: &B256, node: &Bytes) -> u64 {
+        // The entry itself takes about as much as a short node.
+        node.len().saturating_add(96) as u64
+    }
+}
+
+/// Nodes and long values of states, each under its hash. All peers share them: a hash says whose bytes they are.
+pub struct StateNodes {
+    kept: Cache<B256, Bytes, ByBytes>,
+    /// The state that was searched last, and the size of its trie: keys of the next block's state are near there.
+    newest: Mutex<Option<(B256, u64)>>,
+}
+
+impl Default for StateNodes {
+    fn default() -> Self {
+        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, ByBytes), newest: Mutex::default() }
+    }
+}
+
+impl NodeSource for StateNodes {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.kept.get(hash)
+    }
+}
+
+impl StateNodes {
+    fn newest(&self) -> Option<(B256, u64)> {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn searched(&self, root: B256, size: u64) {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, size));
+    }
+}
+
+/// The nodes that one search has used, so that none of them leaves while it goes on.
+pub(super) struct SearchNodes<'a> {
+    shared: &'a StateNodes,
+    own: RefCell<BTreeMap<B256, Bytes>>,
+}
+
+impl NodeSource for SearchNodes<'_> {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        if let Some(node) = self.own.borrow().get(hash) {
+            return Some(node.clone());
+        }
+        let node = self.shared.node(hash)?;
+        self.own.borrow_mut().insert(*hash, node.clone());
+        Some(node)
+    }
+}
+
+/// Finds keys in the state of a block with this root, and returns the nodes on their paths and their values.
+///
+/// # Errors
+/// The peer serves no chunks, or its chunks do not lead to the keys.
+pub(super) async fn find(
+    node: &PeerNode,
+    shared: &Arc<StateNodes>,
+    block: u64,
+    root: B256,
+    keys: Vec<Vec<u8>>,
+) -> Result<BTreeMap<B256, Bytes>, PeerError> {
+    let newest = shared.newest();
+    let seek = Seek::new(root, newest.map(|(_, size)| size), keys);
+    let mut seek = seek.map_err(|_| PeerError::Params("too many keys of one state"))?;
+    if let Some((earlier, _)) = newest {
+        seek = seek.near(earlier);
+    }
+    let (mut failures, mut bytes, mut under_way) = (0, 0usize, FuturesUnordered::new());
+    let mut own = BTreeMap::new();
+    loop {
+        // Nothing of the search stays borrowed while it waits.
+        let nodes = SearchNodes { shared, own: RefCell::new(std::mem::take(&mut own)) };
+        let wanted = seek.next(&nodes);
+        own = nodes.own.into_inner();
+        if seek.is_finished() {
+            break;
+        }
+        for from in wanted {
+            let request = Request::Chunk(ChunkRequest::new(block, from));
+            under_way.push(async move { (from, ask(node, request).await) });
+        }
+        let Some((from, payload)) = under_way.next().await else {
+            return Err(PeerError::Wrong("no chunk leads further"));
+        };
+        match payload.and_then(|payload| take(&payload, block, root, from)) {
+            Ok((found, size)) => {
+                seek.received(from);
+                shared.searched(root, size);
+                for (hash, piece) in found {
+                    bytes = bytes.saturating_add(piece.len());
+                    shared.kept.insert(hash, piece.clone());
+                    own.insert(hash, piece);
+                }
+                if bytes > MAX_SEARCH_BYTES {
+                    return Err(PeerError::Wrong("the chunks of a search are too long"));
+                }
+            }
+            Err(error) => {
+                seek.failed(from);
+                failures += 1;
+                if failures >= MAX_FAILURES
+                    || !matches!(error, PeerError::Chunk { error: ChunkError::Root { .. }, .. })
+                {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    let lost = seek.answers().find(|(_, answer)| matches!(answer, None | Some(Answer::Unreachable)));
+    match lost {
+        Some((key, _)) => Err(PeerError::NotFound(hex::encode_prefixed(key))),
+        None => Ok(own),
+    }
+}
+
+async fn ask(node: &PeerNode, request: Request) -> Result<Vec<u8>, PeerError> {
+    let link = node.link().await?;
+    match link.peer.hello.serves_snap() {
+        true => link.ask(request).await,
+        false => Err(PeerError::NoState),
+    }
+}
+
+/// The proven nodes of a chunk, and the size of the trie.
+fn take(payload: &[u8], block: u64, root: B256, from: u64) -> Result<(Vec<(B256, Bytes)>, u64), PeerError> {
+    let Message::Response { response: Response::Chunk(chunk), .. } = Message::decode(payload)? else {
+        return Err(PeerError::Wrong("not a state chunk"));
+    };
+    let proven = prove(chunk.bytes, &root, from).map_err(|error| PeerError::Chunk { block, from, error })?;
+    let size = proven.trie_size();
+    Ok((proven.iter().map(|(hash, bytes)| (*hash, Bytes::copy_from_slice(bytes))).collect(), size))
+}

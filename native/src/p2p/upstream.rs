@@ -1,0 +1,58 @@
+//! A peer as an upstream of the light client.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all};
+use rootlight::consensus::Network;
+use rootlight::light::UpstreamRequest;
+use tokio::sync::Notify;
+
+use super::address::PeerAddress;
+use super::answer::Answers;
+use super::node::{Identity, PeerNode};
+use super::state::StateNodes;
+use crate::upstream::{Upstream, UpstreamResult};
+
+/// A peer that answers the core's requests.
+pub struct PeerUpstream {
+    name: String,
+    node: Arc<PeerNode>,
+    answers: Answers,
+}
+
+impl PeerUpstream {
+    /// Starts to dial a node; must be called inside a runtime. Peers of one light client share `nodes`.
+    #[must_use]
+    pub fn new(
+        identity: Arc<Identity>,
+        address: PeerAddress,
+        network: Arc<Network>,
+        nodes: Arc<StateNodes>,
+    ) -> Self {
+        let name = address.to_string();
+        let node = Arc::new(PeerNode::start(identity, address));
+        Self { name, answers: Answers::new(node.clone(), network, nodes), node }
+    }
+}
+
+impl Upstream for PeerUpstream {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move {
+            let answers = join_all(requests.iter().map(|request| self.answers.answer(request))).await;
+            answers.into_iter().map(|answer| answer.map_err(Into::into)).collect()
+        })
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.node.address().host.parse().ok()
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        Some(self.node.heads())
+    }
+}

@@ -1,0 +1,153 @@
+//! Headers of peers: the compressed form with the extension of the body makes the full form.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::B256;
+use rootlight::types::FieldError;
+use rootlight::types::rlp::{self, Reader, put_list, put_str};
+
+use crate::message::{Extension, MessageError};
+
+/// Position of the item that is the bloom in version 0, and the list of version and extension hash in later versions.
+const BLOOM_ITEM: usize = 6;
+/// Length of a bloom.
+const BLOOM_BYTES: usize = 256;
+/// Position of the block number.
+const NUMBER_ITEM: usize = 8;
+/// Number of mining fields at the end of a mined header.
+const MINING_ITEMS: usize = 3;
+/// Most items of a header.
+const MAX_ITEMS: usize = 23;
+
+/// A header as peers send it, split into its items. Nothing in it is verified.
+#[derive(Debug, Clone)]
+pub struct PeerHeader<'a> {
+    rlp: &'a [u8],
+    /// The items in RLP.
+    items: Vec<&'a [u8]>,
+    /// Whether the header is of version 1 or 2: its compressed form has no bloom.
+    is_compressed: bool,
+    parent_hash: B256,
+    state_root: B256,
+    uncles_hash: B256,
+    number: u64,
+}
+
+impl<'a> PeerHeader<'a> {
+    /// Splits a header of a message into its items.
+    ///
+    /// # Errors
+    /// [`FieldError`]: the bytes are not such a list.
+    pub fn split(rlp: &'a [u8]) -> Result<Self, FieldError> {
+        let mut reader = Reader::list(rlp, "header")?;
+        let mut items = Vec::with_capacity(MAX_ITEMS);
+        while !reader.is_empty() && items.len() < MAX_ITEMS {
+            items.push(reader.next_raw("header.item")?);
+        }
+        reader.finish("header")?;
+        let text = |index: usize, field: &'static str| {
+            Reader::new(items.get(index).copied().unwrap_or_default()).next_str(field)
+        };
+        let hash = |index, field| rlp::fixed::<32>(text(index, field)?, field).map(B256::new);
+        let is_compressed = text(BLOOM_ITEM, "header.logsBloom")?.len() != BLOOM_BYTES;
+        Ok(Self {
+            is_compressed,
+            parent_hash: hash(0, "header.parentHash")?,
+            uncles_hash: hash(1, "header.sha3Uncles")?,
+            state_root: hash(3, "header.stateRoot")?,
+            number: rlp::uint63(text(NUMBER_ITEM, "header.number")?, "header.number")?,
+            rlp,
+            items,
+        })
+    }
+
+    /// The header's number.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Hash of the parent.
+    #[must_use]
+    pub const fn parent_hash(&self) -> B256 {
+        self.parent_hash
+    }
+
+    /// Hash of the list of uncles.
+    #[must_use]
+    pub const fn uncles_hash(&self) -> B256 {
+        self.uncles_hash
+    }
+
+    /// Root of the state trie after the block.
+    #[must_use]
+    pub const fn state_root(&self) -> B256 {
+        self.state_root
+    }
+
+    /// Whether the full form needs the extension of the body.
+    #[must_use]
+    pub const fn needs_extension(&self) -> bool {
+        self.is_compressed
+    }
+
+    /// The full form in RLP: the bytes themselves in version 0. The extension is needed otherwise, and not used else.
+    /// Whether it belongs to the header shows in the block hash.
+    ///
+    /// # Errors
+    /// [`MessageError`]: the extension is missing, or not such a list.
+    pub fn full(&self, extension: Option<&Extension<'_>>) -> Result<Vec<u8>, MessageError> {
+        if !self.is_compressed {
+            return Ok(self.rlp.to_vec());
+        }
+        let extension = extension.ok_or(MessageError::NoExtension)?;
+        let fields = extension.read_fields()?;
+        let base = self.items.len().saturating_sub(MINING_ITEMS);
+        let mut payload = Vec::with_capacity(self.rlp.len().saturating_add(BLOOM_BYTES));
+        for (index, item) in self.items.iter().enumerate() {
+            if index == base {
+                put_str(&mut payload, &[extension.version.byte()]);
+                for field in [fields.edges, fields.base_event].into_iter().flatten() {
+                    put_str(&mut payload, field);
+                }
+            }
+            match index {
+                BLOOM_ITEM => put_str(&mut payload, fields.bloom.as_slice()),
+                _ => payload.extend(*item),
+            }
+        }
+        let mut list = Vec::with_capacity(payload.len().saturating_add(4));
+        put_list(&mut list, &payload);
+        Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extension_is_needed_only_without_a_bloom() {
+        let items = |bloom: &[u8]| {
+            let mut payload = Vec::new();
+            for index in 0..19 {
+                match index {
+                    BLOOM_ITEM => put_str(&mut payload, bloom),
+                    NUMBER_ITEM => put_str(&mut payload, &[7]),
+                    _ => put_str(&mut payload, &[1; 32]),
+                }
+            }
+            let mut list = Vec::new();
+            put_list(&mut list, &payload);
+            list
+        };
+        let whole = items(&[0; BLOOM_BYTES]);
+        let header = PeerHeader::split(&whole).unwrap();
+        assert_eq!((header.number(), header.needs_extension()), (7, false));
+        assert_eq!(header.full(None).unwrap(), whole);
+        let compressed = items(&[0; 35]);
+        let header = PeerHeader::split(&compressed).unwrap();
+        assert!(header.needs_extension());
+        assert_eq!(header.full(None), Err(MessageError::NoExtension));
+    }
+}
