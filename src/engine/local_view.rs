@@ -290,6 +290,10 @@ impl View for LocalView<'_> {
         self.trie(header).map_or(header.state_root, Trie::root)
     }
 
+    fn state_trie(&self, header: &BlockHeader) -> Option<&Trie> {
+        self.trie(header).filter(|trie| trie.root() == header.state_root)
+    }
+
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
         let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
         Ok(trie.proof(key))

@@ -308,6 +308,12 @@ pub trait View {
     /// As [`Self::prove`].
     fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
 
+    /// The state trie after a block, where it is in memory; `None` elsewhere.
+    #[cfg(feature = "local")]
+    fn state_trie(&self, _header: &BlockHeader) -> Option<&crate::trie::Trie> {
+        None
+    }
+
     /// Header of the pending block, with all transactions that can be mined; `None` if none is built. The other
     /// look-ups accept it as they do any header.
     ///

@@ -5,6 +5,7 @@
 //! Untrusted input is bounded by [`limits`] and refused with a typed error.
 
 mod bits;
+mod by_hash;
 mod cell;
 mod edit;
 pub mod limits;
@@ -29,6 +30,7 @@ mod tree_node;
 mod wrap;
 
 pub use bits::Bits;
+pub use by_hash::TrieNodes;
 pub use multiproof::{ProvenNodes, connected, verify_multiproof};
 pub use node::{Child, Node, NodeStep, Value, parse_node};
 pub use node_error::{Field, NodeError, NodeRule, Place};

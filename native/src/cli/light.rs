@@ -51,11 +51,17 @@ fn count_upstreams(args: &LightArgs) -> usize {
 }
 
 /// Starts to dial the peers that `--peer` names.
-fn peers(args: &LightArgs, network: &Network) -> Result<Vec<SharedUpstream>, CommandError> {
+fn peers(args: &LightArgs, network: &Network, start: &Start) -> Result<Vec<SharedUpstream>, CommandError> {
     if args.peer.is_empty() {
         return Ok(Vec::new());
     }
-    let identity = Identity::open(network, args.data_dir.as_deref()).map_err(CommandError::failed)?;
+    // A chain of tests may have another block 0 than its network's.
+    let genesis = match start {
+        Start::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
+        _ => network.genesis_hash,
+    };
+    let identity =
+        Identity::open(network, genesis, args.data_dir.as_deref()).map_err(CommandError::failed)?;
     let (identity, network, nodes) =
         (Arc::new(identity), Arc::new(network.clone()), Arc::new(StateNodes::default()));
     let dial = |address: &PeerAddress| -> SharedUpstream {
@@ -74,7 +80,7 @@ fn serve(
     let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
-        upstreams.extend(peers(args, &network)?);
+        upstreams.extend(peers(args, &network, &start)?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         match &start {

@@ -1,16 +1,19 @@
 //! Headers and bodies of a peer, by number and by hash.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::B256;
 use futures::future::try_join_all;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
-use rootlight::types::{EMPTY_UNCLES_HASH, Header, SealedHeader, Transaction};
+use rootlight::types::block::EMPTY_UNCLES_HASH;
+use rootlight::types::{Header, HeaderVersion, SealedHeader, Transaction};
 use rootlight_p2p::header::PeerHeader;
 use rootlight_p2p::message::limits::MAX_HEADERS;
-use rootlight_p2p::message::{Body, Message, Request, Response};
+use rootlight_p2p::message::{BlockParts, Body, Message, MessageError, Request, Response};
+use rootlight_p2p::session::CloseReason;
 
 use super::error::PeerError;
 use super::node::PeerNode;
@@ -21,7 +24,8 @@ const BODIES_BYTES: u64 = 16 * 1024 * 1024;
 /// Number of bodies that the memory is laid out for.
 const BODIES: usize = 1_024;
 
-/// A header in full form, as a peer sent it. Nothing in it is verified, apart from the hash where it says so.
+/// A header in full form, as a peer sent it. Nothing in it is verified.
+#[derive(Clone)]
 pub(super) struct FullHeader {
     pub(super) rlp: Vec<u8>,
     /// The list of uncles in RLP, without the list's own prefix, if the body was fetched.
@@ -38,17 +42,39 @@ impl Weighter<B256, Arc<Vec<u8>>> for ByBytes {
     }
 }
 
+/// Blocks this far below the head are not reorganised, so that runs of them by number fit together.
+const SETTLED: u64 = 500;
+
+/// Number of blocks that a snapshot server sends in one message.
+const SNAP_BLOCKS: u64 = 400;
+
+/// The headers that a snapshot server sent last.
+#[derive(Default)]
+struct SnapRun {
+    first: u64,
+    headers: Vec<FullHeader>,
+}
+
 /// The blocks of one peer.
 pub(super) struct Blocks {
     node: Arc<PeerNode>,
     network: Arc<Network>,
     /// The payloads of messages with bodies, by block hash.
     bodies: Cache<B256, Arc<Vec<u8>>, ByBytes>,
+    snapped: Mutex<SnapRun>,
+    /// Whether the peer breaks the connection instead of sending runs of blocks: messages of 16 MiB do.
+    breaks_runs: AtomicBool,
 }
 
 impl Blocks {
     pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>) -> Self {
-        Self { node, network, bodies: Cache::with_weighter(BODIES, BODIES_BYTES, ByBytes) }
+        Self {
+            node,
+            network,
+            bodies: Cache::with_weighter(BODIES, BODIES_BYTES, ByBytes),
+            snapped: Mutex::default(),
+            breaks_runs: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn network(&self) -> &Network {
@@ -64,7 +90,7 @@ impl Blocks {
     /// so heights above the head are not asked for.
     pub(super) async fn hash_at(&self, height: u64) -> Result<Option<B256>, PeerError> {
         if height == 0 {
-            return Ok(Some(self.network.genesis_hash));
+            return Ok(Some(self.node.genesis()));
         }
         if height > self.head().await? {
             return Ok(None);
@@ -96,6 +122,12 @@ impl Blocks {
             return Ok(Vec::new());
         }
         let last = first.saturating_add(count - 1).min(head);
+        // Headers without a bloom take a body each, and a peer reads a thousand messages a minute. Runs of whole blocks
+        // have both.
+        let is_compressed = self.network.header_shape(first).version != HeaderVersion::V0;
+        if is_compressed && last.saturating_add(SETTLED) < head && self.sends_runs().await? {
+            return self.snapped(first, last).await;
+        }
         let mut all = Vec::new();
         let mut top = self.hash_at(last).await?;
         let mut left = last - first + 1;
@@ -110,6 +142,55 @@ impl Blocks {
         }
         all.reverse();
         Ok(all)
+    }
+
+    async fn sends_runs(&self) -> Result<bool, PeerError> {
+        Ok(self.node.link().await?.peer.hello.serves_snap() && !self.breaks_runs.load(Ordering::Relaxed))
+    }
+
+    /// Consecutive headers by runs of blocks of a snapshot server.
+    async fn snapped(&self, first: u64, last: u64) -> Result<Vec<FullHeader>, PeerError> {
+        let mut all: Vec<FullHeader> = Vec::new();
+        loop {
+            let next = first.saturating_add(all.len() as u64);
+            if next > last {
+                return Ok(all);
+            }
+            let kept = lock(&self.snapped).from(next, last);
+            if !kept.is_empty() {
+                all.extend(kept);
+                continue;
+            }
+            let run = self.snap_run(next).await?;
+            if run.from(next, next).is_empty() {
+                return Err(PeerError::Wrong("a run of blocks without the first one that was asked for"));
+            }
+            *lock(&self.snapped) = run;
+        }
+    }
+
+    /// The run of blocks that begins with this one.
+    async fn snap_run(&self, first: u64) -> Result<SnapRun, PeerError> {
+        let request = Request::SnapBlocks { before: first.saturating_add(SNAP_BLOCKS) };
+        let payload = match self.node.ask(request).await {
+            Err(error @ PeerError::Closed(CloseReason::Transport(_))) => {
+                self.breaks_runs.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+            answer => answer?,
+        };
+        let Response::SnapBlocks(run) = response(&payload)? else {
+            return Err(PeerError::Wrong("not a run of blocks"));
+        };
+        let mut headers = Vec::with_capacity(run.blocks.len());
+        for block in run.blocks.iter() {
+            let parts = BlockParts::split(block)?;
+            let uncles = Some(parts.uncles.payload().to_vec());
+            headers.push(FullHeader { rlp: parts.header.to_vec(), uncles });
+        }
+        let number = |header: &FullHeader| PeerHeader::split(&header.rlp).map(|header| header.number());
+        let first = headers.first().map(number).transpose().map_err(MessageError::from)?;
+        Ok(SnapRun { first: first.unwrap_or_default(), headers })
     }
 
     /// A header and its ancestors in full form, descending.
@@ -164,6 +245,20 @@ impl Blocks {
         let ask = async { self.node.ask(Request::Body(hash)).await.map(Arc::new) };
         self.bodies.get_or_insert_async(&hash, ask).await
     }
+}
+
+impl SnapRun {
+    /// The headers from `next` up to `last` that the run has.
+    fn from(&self, next: u64, last: u64) -> Vec<FullHeader> {
+        let skipped = next.checked_sub(self.first).and_then(|skipped| usize::try_from(skipped).ok());
+        let Some(skipped) = skipped else { return Vec::new() };
+        let wanted = usize::try_from(last.saturating_sub(next)).unwrap_or(usize::MAX).saturating_add(1);
+        self.headers.iter().skip(skipped).take(wanted).cloned().collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn response(payload: &[u8]) -> Result<Response<'_>, PeerError> {

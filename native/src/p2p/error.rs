@@ -31,6 +31,9 @@ pub enum PeerError {
     /// No response came. A peer does not respond if it lacks what was asked for.
     #[error("peer did not respond within {} ms", .0.as_millis())]
     NoResponse(Duration),
+    /// As many messages were sent as the peer reads in a minute.
+    #[error("the peer reads no more messages for {0} ms")]
+    Limit(u64),
     /// A response does not decode.
     #[error("response of the peer: {0}")]
     Message(#[from] MessageError),
@@ -71,6 +74,7 @@ impl From<PeerError> for UpstreamError {
             PeerError::NotConnected(_) | PeerError::Closed(_) | PeerError::Handshake(_) => {
                 Self::Transport(message)
             }
+            PeerError::Limit(wait) => Self::Busy { status: 429, seconds: wait.div_ceil(1_000) },
             PeerError::NoResponse(after) => Self::Timeout(after.as_millis()),
             PeerError::Message(_)
             | PeerError::Wrong(_)

@@ -1,4 +1,4 @@
-//! One connection to a peer: a task that owns the socket, and a handle that asks.
+//! One connection to a peer: a task that owns the socket, answers and tells, and a handle that asks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rootlight_p2p::message::{ChunkRequest, Message, Push, Request};
 use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, Peer, SendError, Session};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use super::error::PeerError;
@@ -31,16 +31,27 @@ const READ_BYTES: usize = 64 * 1024;
 /// Pause before a message that the limit of a minute holds back is tried again.
 const LIMIT_PAUSE: Duration = Duration::from_millis(200);
 
-/// What peers tell without being asked.
-pub(super) trait Listener: Send + Sync + 'static {
+/// A request that the limit of a minute holds back for longer fails at once.
+const LONGEST_HOLD: Duration = Duration::from_secs(2);
+
+/// Most requests of a peer that wait for their responses. Further ones are dropped, as stock nodes do.
+const MAX_ASKED: usize = 256;
+
+/// What a connection's owner does with what the peer sends by itself.
+pub(super) trait Host: Send + Sync + 'static {
     /// A message without an id came.
     fn pushed(&self, push: Push<'_>);
+
+    /// Answers a request with the payload of a message, on a thread where it may take long. `None` is no answer.
+    fn requested(&self, _id: u64, _request: Request) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// A question, and where its response goes.
 struct Ask {
     request: Request,
-    reply: oneshot::Sender<Vec<u8>>,
+    reply: oneshot::Sender<Result<Vec<u8>, PeerError>>,
 }
 
 enum Command {
@@ -66,7 +77,7 @@ impl Link {
     pub(super) async fn open(
         mut stream: TcpStream,
         mut session: Session,
-        listener: Arc<dyn Listener>,
+        host: Arc<dyn Host>,
     ) -> Result<Arc<Self>, PeerError> {
         // The first packet must arrive in one piece.
         let _ = stream.set_nodelay(true);
@@ -81,7 +92,13 @@ impl Link {
         };
         let (commands, taken) = mpsc::channel(MAX_WAITING);
         let (end, ended) = watch::channel(None);
-        let mut task = Task { stream, session, clock, taken, waiting: BTreeMap::new(), next_id: 1, listener };
+        let (asked, questions) = mpsc::channel(MAX_ASKED);
+        let (answered, answers) = mpsc::channel(1);
+        let chunks_asked = Arc::new(Semaphore::new(MAX_CHUNKS));
+        tokio::spawn(answer_in_turn(host.clone(), questions, answered));
+        let waiting = BTreeMap::new();
+        let mut task =
+            Task { stream, session, clock, taken, waiting, next_id: 1, host, asked, chunks_asked, answers };
         tokio::spawn(async move {
             let reason = task.run(buffer).await;
             task.say_goodbye().await;
@@ -109,7 +126,7 @@ impl Link {
         let (reply, response) = oneshot::channel();
         self.send(Command::Ask(Ask { request, reply })).await?;
         match timeout(RESPONSE_TIMEOUT, response).await {
-            Ok(Ok(payload)) => Ok(payload),
+            Ok(Ok(response)) => response,
             Ok(Err(_)) => Err(self.why_ended()),
             Err(_) => Err(PeerError::NoResponse(RESPONSE_TIMEOUT)),
         }
@@ -167,7 +184,36 @@ struct Task {
     taken: mpsc::Receiver<Command>,
     waiting: BTreeMap<u64, Ask>,
     next_id: u64,
-    listener: Arc<dyn Listener>,
+    host: Arc<dyn Host>,
+    asked: mpsc::Sender<Question>,
+    /// A place for each request for a chunk.
+    chunks_asked: Arc<Semaphore>,
+    answers: mpsc::Receiver<Vec<u8>>,
+}
+
+/// A request of the peer.
+struct Question {
+    id: u64,
+    request: Request,
+    /// Held until the response is made, for a chunk.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// Answers the requests of a peer one after the other, on threads where that may take long.
+async fn answer_in_turn(
+    host: Arc<dyn Host>,
+    mut questions: mpsc::Receiver<Question>,
+    answered: mpsc::Sender<Vec<u8>>,
+) {
+    while let Some(question) = questions.recv().await {
+        let host = host.clone();
+        let run = move || host.requested(question.id, question.request);
+        if let Ok(Some(payload)) = crate::priority::spawn_lowered(None, run).await
+            && answered.send(payload).await.is_err()
+        {
+            return;
+        }
+    }
 }
 
 impl Task {
@@ -196,6 +242,7 @@ impl Task {
                     Some(command) => held = self.command(command),
                     None => return CloseReason::ByUs(DisconnectReason::Requested),
                 },
+                Some(payload) = self.answers.recv(), if can_take => held = self.command(Command::Push(payload)),
                 () = tokio::time::sleep(LIMIT_PAUSE), if !can_take => {
                     held = held.take().and_then(|command| self.command(command));
                 }
@@ -217,7 +264,7 @@ impl Task {
             Command::Push(payload) => payload.clone(),
         };
         match self.session.send_message(&payload, self.clock.now()) {
-            Err(SendError::Rate { .. }) => return Some(command),
+            Err(SendError::Rate { wait_ms }) => return self.hold(command, wait_ms),
             // The end of the session shows as an event; then all that wait learn of it.
             Err(_) => return None,
             Ok(()) => {}
@@ -229,20 +276,45 @@ impl Task {
         None
     }
 
+    /// Keeps a message that the limit of a minute holds back for a moment, or says how long a request would wait.
+    fn hold(&self, command: Command, wait_ms: u64) -> Option<Command> {
+        match command {
+            Command::Ask(ask) if Duration::from_millis(wait_ms) > LONGEST_HOLD => {
+                let _ = ask.reply.send(Err(PeerError::Limit(wait_ms)));
+                None
+            }
+            held => Some(held),
+        }
+    }
+
     /// Hands a message to whom it is for. What nobody asked for is dropped.
     fn take(&mut self, payload: Vec<u8>) {
         let answered = match Message::decode(&payload) {
-            Ok(Message::Push(push)) => return self.listener.pushed(push),
+            Ok(Message::Push(push)) => return self.host.pushed(push),
             Ok(Message::Response { id, response }) => {
                 let matches = |ask: &Ask| response.answers(&ask.request);
                 Some(id).filter(|id| self.waiting.get(id).is_some_and(matches))
             }
-            // A light client serves nothing, and what does not decode says nothing about which request it is for.
-            Ok(Message::Request { .. }) | Err(_) => None,
+            Ok(Message::Request { id, request }) => return self.answer(id, request),
+            // What does not decode does not say which request it is for.
+            Err(_) => None,
         };
         if let Some(ask) = answered.and_then(|id| self.waiting.remove(&id)) {
-            let _ = ask.reply.send(payload);
+            let _ = ask.reply.send(Ok(payload));
         }
+    }
+
+    /// Queues a request of the peer, unless too many wait.
+    fn answer(&self, id: u64, request: Request) {
+        let place = match request {
+            Request::Chunk(_) => match self.chunks_asked.clone().try_acquire_owned() {
+                Ok(place) => Some(place),
+                Err(_) => return,
+            },
+            _ => None,
+        };
+        // A full queue drops the request.
+        let _ = self.asked.try_send(Question { id, request, _place: place });
     }
 
     async fn say_goodbye(&mut self) {

@@ -1,19 +1,35 @@
-//! Nodes of Rootstock's peer-to-peer network as upstreams of a light client.
+//! Rootstock's peer-to-peer network: its nodes as upstreams of a light client, and a server for its nodes.
 //!
-//! The crate `rootlight-p2p` has the protocol; this module provides sockets, time and randomness, and answers the core's
-//! requests with what a peer sends. As with any upstream, the core verifies every answer.
+//! The crate `rootlight-p2p` has the protocol; this module provides sockets, time and randomness. As with any upstream, the
+//! core verifies every answer of a peer.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `link` | one connection |
+//! | `node`, `address` | a node that is dialled again and again, and where it is |
+//! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
+//! | `block`, `state` | blocks of a node; keys of states by chunks |
+//! | `serve`, `respond` | a server for peers, and its responses |
+//! | `chain`, `local_chain` | what the server reads, and the chain that is executed here |
 
 mod address;
 mod answer;
 mod block;
+mod chain;
 mod error;
 mod link;
+mod local_chain;
 mod node;
+mod respond;
+mod serve;
 mod state;
 mod upstream;
 
 pub use address::{PeerAddress, PeerAddressError};
+pub use chain::{PeerChain, ServedBlock, ServedHead, SharedChain};
 pub use error::PeerError;
+pub use local_chain::LocalChain;
 pub use node::{Identity, IdentityError, PeerNode};
+pub use serve::PeerServer;
 pub use state::StateNodes;
 pub use upstream::PeerUpstream;

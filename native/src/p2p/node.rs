@@ -20,7 +20,7 @@ use tracing::debug;
 
 use super::address::PeerAddress;
 use super::error::PeerError;
-use super::link::{Link, Listener};
+use super::link::{Host, Link};
 
 /// Longest wait for a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -72,14 +72,15 @@ pub enum IdentityError {
 
 impl Identity {
     /// The identity with the key in this folder, which is made if there is none; with a new key if there is no folder. A
-    /// node admits one connection of each key, so a key belongs to one process.
+    /// node admits one connection of each key, so a key belongs to one process. `genesis` is the hash of block 0, which
+    /// peers compare.
     ///
     /// # Errors
     /// [`IdentityError`]
-    pub fn open(network: &Network, folder: Option<&Path>) -> Result<Self, IdentityError> {
+    pub fn open(network: &Network, genesis: B256, folder: Option<&Path>) -> Result<Self, IdentityError> {
         let peers = PeerNetwork::of(network).ok_or_else(|| IdentityError::Network(network.name.clone()))?;
         let client = concat!("rootlight/v", env!("CARGO_PKG_VERSION"));
-        let config = SessionConfig::new(client, peers.id, network.genesis_hash, peers.genesis_difficulty());
+        let config = SessionConfig::new(client, peers.id, genesis, peers.genesis_difficulty());
         let key = match folder {
             None => random_key()?,
             Some(folder) => kept_key(&folder.join(KEY_FILE))?,
@@ -91,6 +92,14 @@ impl Identity {
     #[must_use]
     pub fn id(&self) -> &NodeId {
         self.key.id()
+    }
+
+    pub(super) fn key(&self) -> &NodeKey {
+        &self.key
+    }
+
+    pub(super) fn config(&self) -> &SessionConfig {
+        &self.config
     }
 
     /// The status of a node without a chain: it makes peers tell of new blocks, and ask for none.
@@ -157,6 +166,7 @@ enum State {
 /// A node with a known address.
 pub struct PeerNode {
     address: PeerAddress,
+    genesis: B256,
     state: watch::Receiver<State>,
     news: Arc<News>,
     dialling: JoinHandle<()>,
@@ -167,15 +177,20 @@ impl PeerNode {
     #[must_use]
     pub fn start(identity: Arc<Identity>, address: PeerAddress) -> Self {
         let (set, state) = watch::channel(State::Dialling);
-        let news = Arc::new(News::default());
+        let (news, genesis) = (Arc::new(News::default()), identity.config.genesis_hash);
         let dialling = tokio::spawn(keep_connected(identity, address.clone(), set, news.clone()));
-        Self { address, state, news, dialling }
+        Self { address, genesis, state, news, dialling }
     }
 
     /// Where the node is.
     #[must_use]
     pub fn address(&self) -> &PeerAddress {
         &self.address
+    }
+
+    /// Hash of block 0, which the node says to have too.
+    pub(super) const fn genesis(&self) -> B256 {
+        self.genesis
     }
 
     /// The newest block that the node has told of. Nothing proves it.
@@ -242,7 +257,7 @@ impl Default for News {
     }
 }
 
-impl Listener for News {
+impl Host for News {
     fn pushed(&self, push: Push<'_>) {
         let told = match push {
             // A status is the node's present head, which is lower after a reorganisation.
@@ -333,7 +348,7 @@ mod tests {
     #[test]
     fn a_key_is_made_once_and_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Identity::open(&Network::regtest(), Some(folder.path()));
+        let open = || Identity::open(&Network::regtest(), B256::ZERO, Some(folder.path()));
         let first = *open().unwrap().id();
         assert_eq!(*open().unwrap().id(), first);
         #[cfg(unix)]
@@ -344,11 +359,14 @@ mod tests {
         }
         std::fs::write(folder.path().join(KEY_FILE), "nonsense").unwrap();
         assert!(matches!(open(), Err(IdentityError::File { .. })));
-        assert_ne!(*Identity::open(&Network::regtest(), None).unwrap().id(), first);
+        assert_ne!(*Identity::open(&Network::regtest(), B256::ZERO, None).unwrap().id(), first);
     }
 
     #[test]
     fn networks_without_known_peers_have_no_identity() {
-        assert!(matches!(Identity::open(&Network::devnet(), None), Err(IdentityError::Network(_))));
+        assert!(matches!(
+            Identity::open(&Network::devnet(), B256::ZERO, None),
+            Err(IdentityError::Network(_))
+        ));
     }
 }

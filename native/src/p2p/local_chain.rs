@@ -1,0 +1,109 @@
+//! A chain that is executed here, as peers read it.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256, hex};
+use rootlight::engine::{BlockHeader, View};
+use rootlight::trie::NodeSource;
+use rootlight::types::{BlockRef, SealedHeader};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::chain::{PeerChain, ServedBlock, ServedHead};
+use crate::local::LocalService;
+use crate::service::Service;
+
+/// Longest transaction that is taken, in bytes; stock nodes skip longer ones.
+const MAX_TRANSACTION: usize = 128 * 1024;
+
+/// Most transactions of one message that are taken.
+const MAX_SUBMITTED: usize = 256;
+
+/// The chain of a [`LocalService`].
+pub struct LocalChain {
+    service: Arc<LocalService>,
+    runtime: Handle,
+}
+
+impl LocalChain {
+    /// Serves this chain; must be called inside a runtime.
+    #[must_use]
+    pub fn new(service: Arc<LocalService>) -> Self {
+        Self { service, runtime: Handle::current() }
+    }
+
+    fn with_header<T>(
+        &self,
+        hash: B256,
+        read: impl FnOnce(&dyn View, &BlockHeader) -> Option<T>,
+    ) -> Option<T> {
+        self.service.read(|view| read(view, &view.header_by_hash(hash).ok()??))
+    }
+}
+
+impl PeerChain for LocalChain {
+    fn head(&self) -> Option<ServedHead> {
+        self.service.read(|view| {
+            let head = view.head().ok()?;
+            let block = BlockRef { number: head.number, hash: head.hash() };
+            let total_difficulty = view.total_difficulty(block.hash).ok()??;
+            Some(ServedHead { block, parent: head.parent_hash, total_difficulty })
+        })
+    }
+
+    fn hash_at(&self, number: u64) -> Option<B256> {
+        self.service.read(|view| Some(view.header_by_number(number).ok()??.hash()))
+    }
+
+    fn header(&self, hash: B256) -> Option<SealedHeader> {
+        self.with_header(hash, |_, header| Some(header.sealed().clone()))
+    }
+
+    fn block(&self, hash: B256) -> Option<ServedBlock> {
+        self.with_header(hash, |view, header| {
+            Some(ServedBlock {
+                header: header.sealed().clone(),
+                transactions: view.body(header).ok()?.transactions().to_vec(),
+                uncles: view
+                    .uncles(header)
+                    .ok()?
+                    .headers()
+                    .iter()
+                    .map(|uncle| uncle.header().clone())
+                    .collect(),
+            })
+        })
+    }
+
+    fn total_difficulty(&self, hash: B256) -> Option<U256> {
+        self.service.read(|view| view.total_difficulty(hash).ok()?)
+    }
+
+    fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource)) {
+        self.service.read(|view| {
+            let header = view.header_by_number(number).ok()??;
+            let trie = view.state_trie(&header)?;
+            read(header.state_root, &trie.nodes());
+            Some(())
+        });
+    }
+
+    fn submit(&self, transactions: Vec<Vec<u8>>) {
+        let service = self.service.clone();
+        self.runtime.spawn(async move {
+            for raw in transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_SUBMITTED)
+            {
+                let params = hex::encode_prefixed(raw);
+                let message = serde_json::json!({
+                    "jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [params],
+                });
+                // The pool refuses what is invalid, and whoever sent it is told nothing.
+                drop(service.answer(message.to_string().into_bytes()).await);
+            }
+        });
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.service.changes().unwrap_or_else(|| watch::channel(0).1)
+    }
+}

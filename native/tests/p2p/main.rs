@@ -1,0 +1,9 @@
+//! Light clients whose upstreams are nodes of the peer-to-peer network: a server of this project on recorded and on
+//! development chains.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod chain;
+mod dev;
+mod recorded;

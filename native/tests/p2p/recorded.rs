@@ -1,0 +1,116 @@
+//! A light client of the recorded chain, over peers alone.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{B256, hex, keccak256};
+use flate2::read::GzDecoder;
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight_native::light::{LightOptions, LightService};
+use rootlight_native::p2p::{Identity, PeerAddress, PeerServer, PeerUpstream, StateNodes};
+use rootlight_native::service::Service;
+use rootlight_native::upstream::SharedUpstream;
+use serde_json::{Value, json};
+
+use crate::chain::{RecordedChain, serve};
+
+/// A light client that knows nothing but block 0 and these peers.
+pub(crate) async fn light(peers: &[PeerAddress], genesis: B256) -> LightService {
+    let network = Arc::new(Network::regtest());
+    let identity = Arc::new(Identity::open(&network, genesis, None).unwrap());
+    let nodes = Arc::new(StateNodes::default());
+    let upstream = |peer: &PeerAddress| -> SharedUpstream {
+        Arc::new(PeerUpstream::new(identity.clone(), peer.clone(), network.clone(), nodes.clone()))
+    };
+    let checkpoint = Checkpoint { number: 0, hash: genesis, total_difficulty: None };
+    let options = LightOptions { max_age: 0, ..LightOptions::default() };
+    let upstreams = peers.iter().map(upstream).collect();
+    let light = LightService::start(Network::regtest(), checkpoint, upstreams, options);
+    light.settled(Duration::from_secs(120)).await;
+    light
+}
+
+pub(crate) async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let answer = service.answer(message.to_string().into_bytes()).await;
+    serde_json::from_str(&answer.body().unwrap()).unwrap()
+}
+
+/// The light client, and what it talks to, of the recorded chain up to this block.
+async fn recorded(head: u64) -> Option<(PeerServer, Arc<RecordedChain>, LightService)> {
+    let chain = RecordedChain::read(head)?;
+    let (server, address) = serve(chain.clone()).await;
+    let light = light(&[address], Network::regtest().genesis_hash).await;
+    assert!(light.is_synced(), "{:?}", light.health());
+    Some((server, chain, light))
+}
+
+fn keys() -> Vec<Value> {
+    let path = crate::common::shared("vectors/p2p/chain/keys.json.gz").unwrap();
+    let mut text = String::new();
+    GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Accounts, codes and storage cells, present and absent, as the recorded node's own JSON-RPC gave them: all verified.
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_state_is_proven_by_chunks_alone() {
+    let Some((_server, _chain, light)) = recorded(5060).await else { return };
+    assert_eq!(ask(&light, "eth_blockNumber", json!([])).await["result"], "0x13c4");
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for state in keys() {
+        let block = format!("{:#x}", state["block"].as_u64().unwrap());
+        for key in state["keys"].as_array().unwrap().iter().step_by(3) {
+            let address = format!("0x{}", key["address"].as_str().unwrap());
+            let rpc = &key["rpc"];
+            let kind = key["kind"].as_str().unwrap();
+            let questions = match kind {
+                "account" => vec![
+                    ("eth_getBalance", json!([address, block]), rpc["balance"].clone()),
+                    ("eth_getTransactionCount", json!([address, block]), rpc["nonce"].clone()),
+                ],
+                "code" => vec![("eth_getCode", json!([address, block]), rpc["code"].clone())],
+                "slot" => {
+                    let slot = format!("0x{}", key["slot"].as_str().unwrap());
+                    vec![("eth_getStorageAt", json!([address, slot, block]), rpc["word"].clone())]
+                }
+                _ => continue,
+            };
+            for (method, params, expected) in questions.into_iter().filter(|question| question.2.is_string())
+            {
+                let answer = ask(&light, method, params).await;
+                let mut result =
+                    answer["result"].as_str().unwrap_or_else(|| panic!("{answer} {key}")).to_owned();
+                if expected.as_str().unwrap().starts_with("keccak:") {
+                    let code = hex::decode(&result).unwrap();
+                    result = format!("keccak:{}:{}", hex::encode(keccak256(&code)), code.len());
+                }
+                assert_eq!((json!(result), &answer["level"]), (expected, &Value::Null), "{method} {key}");
+                *counts.entry(method).or_default() += 1;
+            }
+        }
+    }
+    assert!(counts.len() == 4 && counts.values().all(|count| *count > 3), "{counts:?}");
+}
+
+/// Blocks, transactions and uncles need headers and bodies; what peers have no message for is refused in words.
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_are_proven_and_receipts_are_refused_with_the_reason() {
+    let Some((_server, chain, light)) = recorded(400).await else { return };
+    let mut uncles = 0;
+    for number in [1u64, 60, 68, 70, 72, 74, 399, 400] {
+        let answer = ask(&light, "eth_getBlockByNumber", json!([format!("{number:#x}"), true])).await;
+        let block = &answer["result"];
+        let hash = rootlight_native::p2p::PeerChain::hash_at(&*chain, number).unwrap();
+        assert_eq!(block["hash"], json!(hash), "{answer}");
+        uncles += block["uncles"].as_array().unwrap().len();
+    }
+    assert_eq!(uncles, 8);
+    let block = ask(&light, "eth_getBlockByNumber", json!(["0x190", false])).await;
+    let transaction = block["result"]["transactions"][0].clone();
+    let receipt = ask(&light, "eth_getTransactionReceipt", json!([transaction])).await;
+    let reason = receipt["error"]["message"].as_str().unwrap_or_else(|| panic!("{receipt}"));
+    assert!(reason.contains("peer-to-peer protocol has no message for"), "{reason}");
+}

@@ -1,0 +1,93 @@
+//! The nodes of a trie by their hashes.
+
+use alloc::collections::BTreeMap;
+use core::cell::RefCell;
+
+use alloy_primitives::{B256, Bytes};
+
+use super::source::NodeSource;
+use super::tree::Trie;
+use super::tree_node::{Link, Stored, TreeNode};
+
+/// The nodes and long values of a trie, each under its hash: the root, and the children of whatever was read before. So
+/// nothing but what is read takes work and memory.
+#[derive(Debug)]
+pub struct TrieNodes<'t> {
+    known: RefCell<BTreeMap<B256, Known<'t>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Known<'t> {
+    Node(&'t TreeNode),
+    Value(&'t Bytes),
+}
+
+impl Trie {
+    /// The nodes of this trie by their hashes.
+    #[must_use]
+    pub fn nodes(&self) -> TrieNodes<'_> {
+        let root = self.top.as_deref().map(|top| (top.hash(), Known::Node(top)));
+        TrieNodes { known: RefCell::new(root.into_iter().collect()) }
+    }
+}
+
+impl<'t> TrieNodes<'t> {
+    /// Makes known what a node names by hash: its children, its long value, and the long values of embedded children.
+    fn learn(&self, node: &'t TreeNode) {
+        let mut known = self.known.borrow_mut();
+        let mut value = |node: &'t TreeNode| {
+            if let Some(Stored { bytes, long_hash: Some(hash) }) = &node.value {
+                known.insert(*hash, Known::Value(bytes));
+            }
+        };
+        value(node);
+        let children: [&'t Link; 2] = [&node.left, &node.right];
+        let children = children.into_iter().filter_map(|link| link.as_deref());
+        for child in children.clone().filter(|child| child.is_embedded()) {
+            value(child);
+        }
+        for child in children.filter(|child| !child.is_embedded()) {
+            known.insert(child.hash(), Known::Node(child));
+        }
+    }
+}
+
+impl NodeSource for TrieNodes<'_> {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        let known = *self.known.borrow().get(hash)?;
+        Some(match known {
+            Known::Value(bytes) => bytes.clone(),
+            Known::Node(node) => {
+                self.learn(node);
+                Bytes::from(node.to_bytes())
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use super::*;
+    use crate::trie::{lookup_value, prove};
+
+    #[test]
+    fn every_key_is_found_by_hashes_alone() {
+        let mut trie = Trie::new();
+        for index in 0..200u32 {
+            let length = if index % 3 == 0 { 70 } else { 5 };
+            trie.put(&index.wrapping_mul(0x9e37_79b9).to_be_bytes(), alloc::vec![index as u8; length]);
+        }
+        let nodes = trie.nodes();
+        for index in 0..220u32 {
+            let key = index.wrapping_mul(0x9e37_79b9).to_be_bytes();
+            assert_eq!(lookup_value(&nodes, trie.root(), &key).unwrap().as_ref(), trie.get(&key));
+            assert_eq!(prove(&nodes, trie.root(), &key).unwrap(), trie.proof(&key));
+        }
+        let mut stored = BTreeMap::new();
+        trie.for_each_stored(&mut |hash, bytes| drop(stored.insert(hash, bytes)));
+        assert!(stored.iter().all(|(hash, bytes)| nodes.node(hash).as_ref() == Some(bytes)));
+        assert_eq!(Trie::new().nodes().node(&Trie::new().root()), None);
+    }
+}
