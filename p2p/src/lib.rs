@@ -22,6 +22,7 @@
 extern crate alloc;
 
 pub mod chunk;
+pub mod discovery;
 pub mod header;
 pub mod message;
 pub mod network;

@@ -4,10 +4,12 @@ use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
-use alloy_primitives::hex;
+use alloy_primitives::{B256, hex};
 use k256::elliptic_curve::sec1::ToEncodedPoint;
 use k256::{EncodedPoint, PublicKey, SecretKey};
 use thiserror::Error;
+
+use super::signature::{SIGNATURE_BYTES, sign};
 
 /// Bytes of a node id.
 const ID_BYTES: usize = 64;
@@ -50,6 +52,11 @@ impl NodeKey {
     /// What others know the node by.
     pub const fn id(&self) -> &NodeId {
         &self.id
+    }
+
+    /// Signs a hash with the node's key, so that the signature names it.
+    pub(crate) fn sign(&self, hash: &B256) -> Result<[u8; SIGNATURE_BYTES], KeyError> {
+        sign(&self.secret, hash)
     }
 
     pub(super) const fn secret(&self) -> &SecretKey {

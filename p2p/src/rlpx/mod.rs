@@ -27,3 +27,4 @@ pub use handshake::{
     AuthForm, HANDSHAKE_PACKET_MAX, HandshakeSecrets, PADDING_MAX, PADDING_MIN, RANDOM_BYTES,
 };
 pub use key::{KeyError, NodeId, NodeKey};
+pub(crate) use signature::{SIGNATURE_BYTES, recover};

@@ -10,7 +10,7 @@ use super::key::{KeyError, NodeId};
 pub(crate) const SIGNATURE_BYTES: usize = 65;
 
 /// Signs a hash: RFC 6979, s in the lower half of the order, v 0 or 1.
-pub(crate) fn sign(secret: &k256::SecretKey, hash: &B256) -> Result<[u8; SIGNATURE_BYTES], KeyError> {
+pub(super) fn sign(secret: &k256::SecretKey, hash: &B256) -> Result<[u8; SIGNATURE_BYTES], KeyError> {
     let (signature, id) =
         SigningKey::from(secret).sign_prehash_recoverable(hash.as_slice()).map_err(|_| KeyError::Secret)?;
     let mut bytes = [0; SIGNATURE_BYTES];

@@ -1,6 +1,8 @@
 //! The recorded handshakes, datagrams, sessions and hostile cases of a live node.
 
 mod chunks;
+mod datagrams;
+mod discovery;
 mod frames;
 mod gzipped;
 mod handshake;

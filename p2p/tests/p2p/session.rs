@@ -217,6 +217,9 @@ fn the_messages_of_every_recording_arrive() {
     }
 }
 
+/// Codes and payloads.
+type Said = Vec<(u64, Vec<u8>)>;
+
 /// What a peer says first, and how the session ends.
 fn end(config: SessionConfig, said: &[(u64, Vec<u8>)]) -> (Vec<Event>, Option<DisconnectReason>) {
     let (mut session, mut other, _) = against_a_connection(config);
@@ -243,7 +246,7 @@ fn a_peer_of_another_kind_is_told_why() {
         (16, status.encode())
     };
     let (good_hello, good_status) = (hello(|_| {}), status(|_| {}));
-    let cases: Vec<(Vec<(u64, Vec<u8>)>, CloseReason, DisconnectReason)> = vec![
+    let cases: Vec<(Said, CloseReason, DisconnectReason)> = vec![
         (vec![hello(|h| h.version = 3)], CloseReason::BaseVersion(3), DisconnectReason::IncompatibleProtocol),
         (vec![hello(|h| h.version = 6)], CloseReason::BaseVersion(6), DisconnectReason::IncompatibleProtocol),
         (vec![hello(|h| h.capabilities.clear())], CloseReason::NoRsk, DisconnectReason::UselessPeer),

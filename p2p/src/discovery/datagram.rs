@@ -1,0 +1,57 @@
+//! Datagrams: `hash (32) | signature (65) | type (1) | list`.
+//!
+//! The signature is by the sender's key over the keccak of type and list, the hash that of signature, type and list.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{B256, keccak256};
+
+use super::error::DatagramError;
+use super::packet::Packet;
+use crate::rlpx::{KeyError, NodeId, NodeKey, SIGNATURE_BYTES, recover};
+
+/// Least bytes of a datagram.
+pub const DATAGRAM_MIN: usize = 32 + SIGNATURE_BYTES + 1;
+/// Most bytes of a datagram that are looked at. The longest of the reference, 20 nodes, has less than 1,900.
+pub const DATAGRAM_MAX: usize = 2048;
+
+/// A datagram whose hash is right and whose content was read. Who sent it is not known before [`Self::sender`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Datagram {
+    /// What it says.
+    pub packet: Packet,
+    signed: B256,
+    signature: [u8; SIGNATURE_BYTES],
+}
+
+impl Datagram {
+    /// Reads a datagram. The costly part, the recovery of the sender, is left to [`Self::sender`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, DatagramError> {
+        let size = DatagramError::Size(bytes.len());
+        if bytes.len() > DATAGRAM_MAX {
+            return Err(size);
+        }
+        let Some((hash, hashed)) = bytes.split_first_chunk::<32>() else { return Err(size) };
+        let Some((signature, content)) = hashed.split_first_chunk() else { return Err(size) };
+        let Some((type_byte, data)) = content.split_first() else { return Err(size) };
+        if keccak256(hashed) != *hash {
+            return Err(DatagramError::Hash);
+        }
+        let packet = Packet::decode(*type_byte, data)?;
+        Ok(Self { packet, signed: keccak256(content), signature: *signature })
+    }
+
+    /// The key that signed it.
+    pub fn sender(&self) -> Result<NodeId, DatagramError> {
+        recover(&self.signed, &self.signature).ok_or(DatagramError::Signature)
+    }
+
+    /// Writes and signs a datagram.
+    pub fn encode(packet: &Packet, key: &NodeKey) -> Result<Vec<u8>, KeyError> {
+        let mut content = [packet.type_byte()].to_vec();
+        content.extend_from_slice(&packet.encode());
+        let signature = key.sign(&keccak256(&content))?;
+        let hashed = [&signature, content.as_slice()].concat();
+        Ok([keccak256(&hashed).as_slice(), &hashed].concat())
+    }
+}

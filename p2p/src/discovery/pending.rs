@@ -1,0 +1,90 @@
+//! Questions that wait for their answers.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use super::message_id::MessageId;
+use crate::rlpx::NodeId;
+
+/// Milliseconds until a question counts as not answered. The reference waits as long.
+pub(super) const ANSWER_MS: u64 = 15_000;
+/// Most questions of one kind that wait at a time.
+const PER_KIND: usize = 64;
+
+/// Why a question was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// PING of our own will; the node there must have this id, if one is given.
+    Ping(Option<NodeId>),
+    /// PING to a node that sent one, to see that the address is its own.
+    Challenge(NodeId),
+    /// FIND_NODE.
+    FindNode(NodeId),
+}
+
+impl Question {
+    /// Own questions and challenges are counted apart, so that strangers cannot use up all places.
+    const fn is_challenge(self) -> bool {
+        matches!(self, Self::Challenge(_))
+    }
+
+    /// The node that was asked, where it is known.
+    pub(super) const fn node(self) -> Option<NodeId> {
+        match self {
+            Self::Ping(id) => id,
+            Self::Challenge(id) | Self::FindNode(id) => Some(id),
+        }
+    }
+
+    pub(super) const fn is_ping(self) -> bool {
+        !matches!(self, Self::FindNode(_))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) question: Question,
+    pub(super) address: SocketAddr,
+    sent_ms: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pending {
+    asked: BTreeMap<MessageId, Asked>,
+}
+
+impl Pending {
+    /// Whether there is room for this question, and none of its kind waits at the address.
+    pub(super) fn has_room(&self, question: Question, address: SocketAddr) -> bool {
+        let challenge = question.is_challenge();
+        let same = |asked: &Asked| asked.question.is_challenge() == challenge;
+        let count = self.asked.values().filter(|asked| same(asked)).count();
+        let waits =
+            |asked: &Asked| asked.address == address && asked.question.is_ping() == question.is_ping();
+        count < PER_KIND && !self.asked.values().any(waits)
+    }
+
+    pub(super) fn insert(&mut self, id: MessageId, question: Question, address: SocketAddr, now_ms: u64) {
+        self.asked.insert(id, Asked { question, address, sent_ms: now_ms });
+    }
+
+    /// The question with this id to this address, if it can still be answered.
+    pub(super) fn get(&self, id: &MessageId, address: SocketAddr, now_ms: u64) -> Option<Asked> {
+        let alive =
+            |asked: &&Asked| asked.address == address && now_ms.saturating_sub(asked.sent_ms) < ANSWER_MS;
+        self.asked.get(id).filter(alive).copied()
+    }
+
+    pub(super) fn remove(&mut self, id: &MessageId) {
+        self.asked.remove(id);
+    }
+
+    /// Removes the questions that were not answered in time.
+    pub(super) fn expire(&mut self, now_ms: u64) -> Vec<Asked> {
+        let late = |asked: &Asked| now_ms.saturating_sub(asked.sent_ms) >= ANSWER_MS;
+        let expired = self.asked.values().filter(|asked| late(asked)).copied().collect();
+        self.asked.retain(|_, asked| !late(asked));
+        expired
+    }
+}

@@ -1,0 +1,160 @@
+//! The table of nodes that have shown their address.
+//!
+//! What keeps one attacker from filling it:
+//! - A node gets in only by a PONG from its address to an id that nobody else saw. Addresses cannot be made up.
+//! - At most [`PER_SLASH_24`] nodes of one /24 and [`PER_SLASH_16`] of one /16 (in IPv6: /48 and /32) are in the whole table.
+//!   To hold half of it, an attacker needs addresses in dozens of networks.
+//! - A node that answers stays: newcomers do not push it out, neither of its bin nor of its network. Only three unanswered
+//!   PINGs in a row remove it.
+//! - The ids of a bin are chosen by a hash of their key, so ids near to ours can be made, but each still needs its address.
+//!
+//! Addresses that are not public (allowed by a flag only) are not counted by network.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use alloy_primitives::{B256, keccak256};
+
+use super::address::{Node, is_public, networks};
+use crate::rlpx::NodeId;
+
+/// Most nodes at one distance from us, as in the reference.
+pub const BIN_SIZE: usize = 16;
+/// Most nodes in the table.
+pub const MAX_NODES: usize = 512;
+/// Most nodes of one /24 of IPv4, or /48 of IPv6.
+pub const PER_SLASH_24: usize = 2;
+/// Most nodes of one /16 of IPv4, or /32 of IPv6.
+pub const PER_SLASH_16: usize = 8;
+/// Unanswered PINGs in a row that remove a node.
+pub(super) const MAX_FAILURES: u8 = 3;
+
+/// A node that has answered.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) node: Node,
+    hash: B256,
+    /// Time of the latest PONG.
+    pub(super) answered_ms: u64,
+    /// PINGs in a row that were not answered.
+    pub(super) failures: u8,
+    /// When it is to be asked for its neighbours.
+    pub(super) ask_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    own_id: NodeId,
+    own_hash: B256,
+    entries: BTreeMap<NodeId, Entry>,
+}
+
+/// The distance of two nodes: the number of bits of keccak(keccak(a)) XOR keccak(keccak(b)), 0 to 256.
+pub fn distance(a: &NodeId, b: &NodeId) -> u32 {
+    bits(&place(a), &place(b))
+}
+
+fn place(id: &NodeId) -> B256 {
+    keccak256(keccak256(id.as_bytes()))
+}
+
+fn bits(a: &B256, b: &B256) -> u32 {
+    let zeros = (*a ^ *b).iter().try_fold(0u32, |zeros, byte| match byte.leading_zeros() {
+        8 => Ok(zeros.saturating_add(8)),
+        some => Err(zeros.saturating_add(some)),
+    });
+    256u32.saturating_sub(zeros.unwrap_or_else(|zeros| zeros))
+}
+
+impl Table {
+    pub(super) fn new(own_id: NodeId) -> Self {
+        Self { own_id, own_hash: place(&own_id), entries: BTreeMap::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn get(&self, id: &NodeId) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: &NodeId) -> Option<&mut Entry> {
+        self.entries.get_mut(id)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.values_mut()
+    }
+
+    pub(super) fn has_address(&self, address: SocketAddr) -> bool {
+        self.entries.values().any(|entry| entry.node.address == address)
+    }
+
+    /// Whether a node of this id and address could be added now.
+    pub(super) fn has_room(&self, node: &Node) -> bool {
+        let known =
+            node.id == self.own_id || self.entries.contains_key(&node.id) || self.has_address(node.address);
+        if known || self.entries.len() >= MAX_NODES {
+            return false;
+        }
+        let bin = bits(&self.own_hash, &place(&node.id));
+        let in_bin = self.entries.values().filter(|entry| bits(&self.own_hash, &entry.hash) == bin).count();
+        in_bin < BIN_SIZE && self.network_has_room(node)
+    }
+
+    fn network_has_room(&self, node: &Node) -> bool {
+        let ip = node.address.ip();
+        if !is_public(ip) {
+            return true;
+        }
+        let (small, large) = networks(ip);
+        let others = self.entries.values().map(|entry| networks(entry.node.address.ip()));
+        let (in_small, in_large) =
+            others.fold((0usize, 0usize), |(in_small, in_large), (other_small, other_large)| {
+                (
+                    in_small.saturating_add((other_small == small).into()),
+                    in_large.saturating_add((other_large == large).into()),
+                )
+            });
+        in_small < PER_SLASH_24 && in_large < PER_SLASH_16
+    }
+
+    /// Adds a node that has answered at this time, if there is room.
+    pub(super) fn insert(&mut self, node: Node, now_ms: u64, ask_ms: u64) -> bool {
+        if !self.has_room(&node) {
+            return false;
+        }
+        let hash = place(&node.id);
+        let entry = Entry { node, hash, answered_ms: now_ms, failures: 0, ask_ms: Some(ask_ms) };
+        self.entries.insert(node.id, entry);
+        true
+    }
+
+    /// Counts a PING that was not answered; whether the node was removed for it.
+    pub(super) fn fail(&mut self, id: &NodeId) -> bool {
+        let Some(entry) = self.entries.get_mut(id) else { return false };
+        entry.failures = entry.failures.saturating_add(1);
+        let dead = entry.failures >= MAX_FAILURES;
+        if dead {
+            self.entries.remove(id);
+        }
+        dead
+    }
+
+    /// The nodes nearest to an id, the nearest first, without the node of that id.
+    pub(super) fn nearest(&self, id: &NodeId, count: usize) -> Vec<Node> {
+        let hash = place(id);
+        let others = self.entries.values().filter(|entry| entry.node.id != *id);
+        let mut nodes: Vec<(u32, Node)> =
+            others.map(|entry| (bits(&hash, &entry.hash), entry.node)).collect();
+        nodes.sort_by_key(|(distance, _)| *distance);
+        nodes.truncate(count);
+        nodes.into_iter().map(|(_, node)| node).collect()
+    }
+}
