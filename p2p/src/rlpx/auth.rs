@@ -14,7 +14,7 @@ use rootlight::types::rlp::{ListBuf, Reader, fixed, put_str, put_u64};
 use rootlight::types::{FieldError, FieldRule};
 
 use super::error::RlpxError;
-use super::key::NodeId;
+use super::id::NodeId;
 use super::signature::SIGNATURE_BYTES;
 
 /// Bytes of a plain auth before encryption.

@@ -8,7 +8,8 @@ use core::mem;
 use super::error::RlpxError;
 use super::frame::{Frame, MAX_FRAME_READ};
 use super::handshake::{AuthForm, Finished, HandshakeSecrets, Initiator, Responder};
-use super::key::{NodeId, NodeKey};
+use super::id::NodeId;
+use super::key::NodeKey;
 
 /// Most bytes of a frame's code and payload that are read until [`Connection::set_read_limit`] says otherwise. HELLO and
 /// STATUS have less than 300.

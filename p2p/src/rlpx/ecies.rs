@@ -14,7 +14,7 @@ use k256::{PublicKey, SecretKey};
 use sha2::{Digest, Sha256};
 
 use super::error::RlpxError;
-use super::key::NodeId;
+use super::id::NodeId;
 
 /// Bytes that encryption adds.
 pub(super) const OVERHEAD: usize = 1 + 64 + IV_BYTES + TAG_BYTES;

@@ -3,7 +3,7 @@
 use rootlight::types::FieldError;
 use thiserror::Error;
 
-use super::key::KeyError;
+use super::id::KeyError;
 
 /// Why a handshake or a stream of frames ended. After any of them the connection is of no more use: close it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -10,7 +10,8 @@ use super::auth::{Ack, Auth, PLAIN_ACK_BYTES, PLAIN_AUTH_BYTES};
 use super::ecies::{self, OVERHEAD};
 use super::error::RlpxError;
 use super::frame::{FrameReader, FrameWriter};
-use super::key::{NodeId, NodeKey, scalar};
+use super::id::NodeId;
+use super::key::{NodeKey, scalar};
 use super::secrets::{Side, Transcript, xor};
 use super::signature::{recover, sign};
 

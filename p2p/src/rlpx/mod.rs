@@ -15,6 +15,7 @@ mod eip8_tests;
 mod error;
 mod frame;
 mod handshake;
+mod id;
 mod key;
 mod mac;
 mod secrets;
@@ -26,5 +27,6 @@ pub use frame::{Frame, MAX_FRAME_READ, MAX_FRAME_SENT};
 pub use handshake::{
     AuthForm, HANDSHAKE_PACKET_MAX, HandshakeSecrets, PADDING_MAX, PADDING_MIN, RANDOM_BYTES,
 };
-pub use key::{KeyError, NodeId, NodeKey};
+pub use id::{KeyError, NodeId};
+pub use key::NodeKey;
 pub(crate) use signature::{SIGNATURE_BYTES, recover};

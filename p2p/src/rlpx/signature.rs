@@ -4,7 +4,7 @@ use alloy_primitives::B256;
 use k256::PublicKey;
 use k256::ecdsa::{RecoveryId, Signature, SigningKey, VerifyingKey};
 
-use super::key::{KeyError, NodeId};
+use super::id::{KeyError, NodeId};
 
 /// Bytes of a signature: r (32), s (32), v (1).
 pub(crate) const SIGNATURE_BYTES: usize = 65;
