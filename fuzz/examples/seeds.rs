@@ -37,7 +37,7 @@ const RECORDINGS: [&str; 15] = [
 ];
 
 /// Targets whose inputs are choices, and how many bytes of them.
-const CHOICES: [(&str, usize); 8] = [
+const CHOICES: [(&str, usize); 10] = [
     ("block", 700),
     ("execute_transaction", 500),
     ("import_block", 60),
@@ -45,6 +45,8 @@ const CHOICES: [(&str, usize); 8] = [
     ("multiproof", 400),
     ("network_json", 300),
     ("offline_report", 300),
+    ("p2p_connection", 400),
+    ("p2p_discovery", 1500),
     ("submission", 120),
 ];
 

@@ -21,6 +21,8 @@ pub mod multiproof;
 pub mod native;
 pub mod network_json;
 pub mod offline_report;
+pub mod p2p_connection;
+pub mod p2p_discovery;
 pub mod proof;
 #[cfg(feature = "host")]
 pub mod replay_line;
