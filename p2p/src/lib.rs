@@ -21,6 +21,7 @@
 
 extern crate alloc;
 
+pub mod check;
 pub mod chunk;
 pub mod discovery;
 pub mod header;

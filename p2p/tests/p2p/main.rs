@@ -8,6 +8,7 @@ mod gzipped;
 mod handshake;
 mod headers;
 mod messages;
+mod responses;
 mod seek;
 mod session;
 mod state;
