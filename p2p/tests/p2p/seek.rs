@@ -2,42 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{B256, Bytes, keccak256};
-use rootlight::trie::NodeSource;
-use rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
-use rootlight_p2p::chunk::{Answer, Seek, prove, serve};
+use alloy_primitives::{B256, keccak256};
+use rootlight_p2p::chunk::{Answer, Seek};
 use serde_json::Value;
 
 use crate::gzipped::{bytes, hex_field};
+use crate::search::run;
 use crate::state::{Nodes, nodes, states};
-
-/// What a search took.
-#[derive(Debug, Default, Clone, Copy)]
-struct Cost {
-    requests: usize,
-    bytes: usize,
-}
-
-/// Runs a search against a server that has `nodes`.
-fn run(seek: &mut Seek, store: &mut Nodes, nodes: &dyn NodeSource) -> Cost {
-    let (mut cost, mut waiting) = (Cost::default(), Vec::new());
-    loop {
-        waiting.extend(seek.next(store));
-        assert!(waiting.len() <= MAX_IN_FLIGHT);
-        if waiting.is_empty() {
-            assert!(seek.is_finished());
-            return cost;
-        }
-        // The last request is answered first.
-        let from = waiting.pop().unwrap();
-        let served = serve::chunk(nodes, &seek.root(), from).unwrap_or_else(|| panic!("{from}: no chunk"));
-        cost.requests += 1;
-        cost.bytes += served.bytes.len();
-        let proven = prove(&served.bytes, &seek.root(), from).unwrap();
-        store.extend(proven.iter().map(|(hash, bytes)| (*hash, Bytes::copy_from_slice(bytes))));
-        seek.received(from);
-    }
-}
 
 /// A recorded key with its value: the bytes, or hash and length of a long one.
 struct Recorded {
@@ -124,4 +95,28 @@ fn all_recorded_keys_of_a_state_share_requests() {
             assert!(cost.requests <= 32, "{cost:?}");
         }
     }
+}
+
+/// A search in a later state, of which nothing is known, with the nodes that a search in an earlier one brought.
+#[test]
+fn nodes_of_an_earlier_state_save_requests() {
+    let Some(nodes) = nodes() else { return };
+    let recorded = recorded();
+    let [.., (earlier, _), (later, keys)] = &recorded[..] else { panic!() };
+    let all = || keys.iter().map(|entry| entry.key.clone());
+    let mut store = Nodes::new();
+    run(&mut Seek::new(*earlier, None, all()).unwrap(), &mut store, &nodes);
+    let mut together = Seek::new(*later, None, all()).unwrap().near(*earlier);
+    let cost = run(&mut together, &mut store.clone(), &nodes);
+    println!("{} keys: {cost:?}", keys.len());
+    assert!(cost.requests <= 20, "{cost:?}");
+    let (mut single, mut guessed) = (0, 0);
+    for entry in keys {
+        let mut seek = Seek::new(*later, None, [entry.key.clone()]).unwrap().near(*earlier);
+        single += run(&mut seek, &mut store.clone(), &nodes).requests;
+        check(entry, seek.answers().next().unwrap().1.unwrap());
+        guessed += 1;
+    }
+    println!("{single} requests for {guessed} single keys");
+    assert!(single <= guessed + guessed / 10, "{single}");
 }
