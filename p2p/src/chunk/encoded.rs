@@ -225,3 +225,52 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], EncodingRule> {
 fn before<'a>(bytes: &'a [u8], rest: &[u8]) -> &'a [u8] {
     bytes.get(..bytes.len().saturating_sub(rest.len())).unwrap_or(&[])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(bytes: &[u8]) -> Option<EncodingRule> {
+        Encoded::parse(bytes).err()
+    }
+
+    #[test]
+    fn malformed_nodes_are_refused() {
+        assert_eq!(rule(&[]), Some(EncodingRule::Truncated));
+        assert_eq!(rule(&[0x80, 1]), Some(EncodingRule::Version(0x80)));
+        assert_eq!(rule(&[0x40]), Some(EncodingRule::Nothing));
+        assert_eq!(rule(&[0x40, 1]), None);
+        // A path of 32 bits of which one byte is there, and one of 2,048 bits.
+        assert_eq!(rule(&[0x50, 31, 1]), Some(EncodingRule::Truncated));
+        assert_eq!(rule(&[0x50, 255, 0xfd, 0, 8]), Some(EncodingRule::Path));
+        assert_eq!(rule(&[0x42, 1]), Some(EncodingRule::EmbeddedWithoutChild));
+        assert_eq!(rule(&[0x41, 1]), Some(EncodingRule::EmbeddedWithoutChild));
+        // The size of the children is missing, and cut.
+        assert_eq!(rule(&[0x48]), Some(EncodingRule::Truncated));
+        assert_eq!(rule(&[0x48, 0xfd, 1]), Some(EncodingRule::Truncated));
+    }
+
+    #[test]
+    fn values_agree_with_the_flag_of_long_ones() {
+        let node = |flags: u8, len: usize| [&[flags][..], &alloc::vec![7; len]].concat();
+        assert_eq!(rule(&node(0x40, 32)), None);
+        assert_eq!(rule(&node(0x40, 33)), Some(EncodingRule::Value(33)));
+        assert_eq!(rule(&node(0x60, 32)), Some(EncodingRule::Value(32)));
+        assert_eq!(rule(&node(0x60, 33)), None);
+    }
+
+    #[test]
+    fn embedded_children_are_short_leaves() {
+        // A node with one embedded left child, of this content.
+        let parent = |child: &[u8]| [&[0x4a, 0, 0, child.len() as u8], child, &[9]].concat();
+        assert_eq!(rule(&parent(&[0x40, 5])), None);
+        assert_eq!(rule(&parent(&[0x40])), Some(EncodingRule::Nothing));
+        assert_eq!(rule(&parent(&[])), Some(EncodingRule::Truncated));
+        assert_eq!(rule(&parent(&[0x48, 5])), Some(EncodingRule::Embedded));
+        // Flags, path code, a path and 32 bytes: 38 bytes, and 54.
+        assert_eq!(rule(&parent(&[&[0x50, 31, 1, 1, 1, 1][..], &[1; 32]].concat())), None);
+        let long = [&[0x50, 32][..], &[0; 20], &[1; 32]].concat();
+        assert_eq!(rule(&parent(&long)), Some(EncodingRule::Embedded));
+        assert_eq!(rule(&[0x4a, 0, 0, 9, 0x40, 1]), Some(EncodingRule::Truncated));
+    }
+}

@@ -82,3 +82,56 @@ fn window(group: &[Wish]) -> Window {
     // An offset at the end of a node belongs to that node: the next one begins one byte later.
     Window { from: if before == 0 { 0 } else { before.saturating_add(1) }, wishes: group.len() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A place in a range of at most 20 MB.
+    fn wish() -> impl Strategy<Value = Wish> {
+        (0u64..20_000_000, 0u64..2_000_000, 0u64..2_000_000).prop_map(|(low, len, place)| {
+            let high = low + len;
+            Wish::near(low + place % (len + 1), Range { low, high })
+        })
+    }
+
+    proptest! {
+        /// Each window covers its own group, so that every request brings some key on.
+        #[test]
+        fn every_wish_is_covered(mut wishes in proptest::collection::vec(wish(), 1..80)) {
+            let windows = windows(&mut wishes);
+            prop_assert_eq!(windows.iter().map(|window| window.wishes).sum::<usize>(), wishes.len());
+            prop_assert!(windows.is_sorted_by_key(|window| core::cmp::Reverse(window.wishes)));
+            for wish in &wishes {
+                prop_assert!(windows.iter().any(|window| wish.is_covered(window.from)), "{:?}", wish);
+            }
+            let end = wishes.iter().map(|wish| wish.range.high).max().unwrap();
+            prop_assert!(windows.iter().all(|window| window.from <= end + 1));
+        }
+    }
+
+    #[test]
+    fn the_next_bits_of_a_key_give_its_place() {
+        let range = Range { low: 1_000_000, high: 9_000_000 };
+        for (key, place) in [([0u8; 4], 0), ([0x80, 0, 0, 0], 4_000_000), ([0x40, 0, 0, 0], 2_000_000)] {
+            let wish = Wish::interpolated(Bits::of_key(&key), range);
+            let middle = range.low + place;
+            assert!(wish.core.low <= middle && middle <= wish.core.high, "{wish:?}");
+            assert!(wish.core.len() <= 2 * MARGIN);
+        }
+    }
+
+    #[test]
+    fn a_window_stays_inside_the_range_of_its_wishes() {
+        let range = Range { low: 100_000, high: 900_000 };
+        let from = |point| windows(&mut [Wish::near(point, range)]).first().map(|window| window.from);
+        assert_eq!(from(100_000), Some(100_001));
+        assert_eq!(from(900_000), Some(900_000 - SPAN + 1));
+        assert_eq!(from(500_000), Some(500_000 - SPAN / 2 + 1));
+        // A small range is covered as a whole.
+        let small = Range { low: 100_000, high: 100_010 };
+        let window = windows(&mut [Wish::near(100_000, small)]).first().map(|window| window.from);
+        assert!(window.is_some_and(|from| from <= 100_001 && from + SPAN >= 100_010));
+    }
+}

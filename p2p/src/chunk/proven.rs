@@ -251,3 +251,62 @@ fn at_most(count: usize, most: usize) -> Result<usize, ChunkError> {
         false => Err(ChunkError::TooManyNodes),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rootlight::types::rlp::{put_list, put_str};
+
+    /// A chunk of these nodes in the range.
+    fn chunk_of(nodes: &[Vec<u8>]) -> Vec<u8> {
+        let (mut list, mut payload, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        nodes.iter().for_each(|node| put_str(&mut list, node));
+        put_list(&mut payload, &[]);
+        put_list(&mut payload, &list);
+        put_str(&mut payload, &[]);
+        put_list(&mut payload, if nodes.is_empty() { &[] } else { &[0x80, 0x80] });
+        put_list(&mut payload, &[]);
+        put_list(&mut out, &payload);
+        out
+    }
+
+    fn refusal(nodes: &[Vec<u8>]) -> Option<ChunkError> {
+        prove(&chunk_of(nodes), &B256::ZERO, 0).err()
+    }
+
+    /// A node whose only child has this size and is on the right.
+    fn above(size: u32) -> Vec<u8> {
+        [&[0x44, 0xfe][..], &size.to_le_bytes(), &[1]].concat()
+    }
+
+    #[test]
+    fn a_trie_of_one_node_is_proven() {
+        let node = alloc::vec![0x40, 1, 2, 3];
+        let (root, chunk) = (alloy_primitives::keccak256(&node), chunk_of(core::slice::from_ref(&node)));
+        for from in 0..=4 {
+            let proven = prove(&chunk, &root, from).unwrap();
+            assert_eq!((proven.len(), proven.trie_size()), (1, 4));
+            assert!(proven.iter().all(|(hash, bytes)| *hash == root && bytes == node));
+        }
+        assert_eq!(prove(&chunk, &root, 5).err(), Some(ChunkError::Elsewhere { from: 5 }));
+    }
+
+    #[test]
+    fn more_nodes_than_fit_into_the_range_are_refused() {
+        let nodes = |count: usize| (0..count).map(|at| above(u32::MAX - at as u32)).collect::<Vec<_>>();
+        // The last one lacks its child; the depth of all of them needs no stack.
+        let last = MAX_RANGE_NODES - 1;
+        assert_eq!(refusal(&nodes(MAX_RANGE_NODES)), Some(ChunkError::MissingHash(last)));
+        assert_eq!(refusal(&nodes(MAX_RANGE_NODES + 1)), Some(ChunkError::TooManyNodes));
+        assert_eq!(refusal(&[]), Some(ChunkError::Empty));
+    }
+
+    /// Leaves beside each other belong to nothing, whatever is above them.
+    #[test]
+    fn nodes_without_a_parent_are_refused() {
+        let leaf = || alloc::vec![0x40, 1];
+        assert_eq!(refusal(&[leaf(), leaf()]), Some(ChunkError::NoSuchChild(0)));
+        assert_eq!(refusal(&[leaf(), above(100), leaf()]), Some(ChunkError::NoSuchChild(1)));
+        assert!(matches!(refusal(&[above(100), leaf()]), Some(ChunkError::Root { .. })));
+    }
+}
