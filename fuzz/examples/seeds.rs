@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::keccak256;
 use rootlight::trie::parse_node;
-use rootlight::types::{Header, HeaderShape, HeaderVersion, Receipt, Transaction};
+use rootlight::types::{BlockRef, Header, HeaderShape, HeaderVersion, Receipt, Transaction};
 use rootlight_fuzz::header::shape_byte;
 use rootlight_fuzz::native::contract_byte;
+use rootlight_p2p::message::{
+    Body, Chunk, ChunkRequest, Extension, Items, Message, Parent, Push, Request, Response, SnapBlocks,
+    SnapStatus, Status, Strings, list_payload, string_payload,
+};
 use serde_json::Value;
 
 /// Most inputs per target and source file: more of one kind teach the fuzzer nothing.
@@ -38,6 +42,7 @@ const RECORDINGS: [&str; 15] = [
 
 /// Targets whose inputs are choices, and how many bytes of them.
 const CHOICES: [(&str, usize); 10] = [
+const CHOICES: [(&str, usize); 9] = [
     ("block", 700),
     ("execute_transaction", 500),
     ("import_block", 60),
@@ -47,6 +52,7 @@ const CHOICES: [(&str, usize); 10] = [
     ("offline_report", 300),
     ("p2p_connection", 400),
     ("p2p_discovery", 1500),
+    ("state_chunk", 500),
     ("submission", 120),
 ];
 
@@ -84,7 +90,7 @@ fn main() {
         *totals.entry(target).or_default() += inputs.len();
         write(&here.join("corpus").join(target), &inputs);
     }
-    for (target, inputs) in texts() {
+    for (target, inputs) in texts().into_iter().chain([("peer_message", messages())]) {
         *totals.entry(target).or_default() += inputs.len();
         write(&here.join("corpus").join(target), &inputs);
     }
@@ -127,6 +133,47 @@ fn texts() -> BTreeMap<&'static str, Vec<Vec<u8>>> {
         ("index_row", vec![[&[7; 24][..], &ARRAY].concat(), [&[7; 24][..], &RUN].concat()]),
         ("replay_line", vec![given(&[], &lines.join("\n")), given(&[], lines[0])]),
     ])
+}
+
+/// A message of each kind that the recordings of JSON-RPC do not have.
+fn messages() -> Vec<Vec<u8>> {
+    let (hash, number) = (keccak256([]), 5060);
+    let best = BlockRef { number, hash };
+    let parent = Some(Parent { hash, total_difficulty: Default::default() });
+    let list = list_payload([[0xc2, 1, 2]; 3]);
+    let items = Items::lists(&list, 3, "items").expect("lists");
+    let strings = string_payload([[2u8], [3]]);
+    let strings = Strings::new(&strings, 2, "strings").expect("strings");
+    let blocks = SnapBlocks { blocks: strings, difficulties: strings };
+    let pushes = [
+        Push::Status(Status { best, parent }),
+        Push::Block(&list),
+        Push::GetBlock(hash),
+        Push::NewBlockHashes(vec![best; 2]),
+        Push::Transactions(items),
+        Push::NewBlockHash(hash),
+    ];
+    let requests = [
+        Request::BlockHash { height: number },
+        Request::Headers { hash, count: 3 },
+        Request::Body(hash),
+        Request::Chunk(ChunkRequest::new(number, 51_200)),
+        Request::SnapStatus,
+    ];
+    let extension = Some(Extension { version: HeaderVersion::V2, fields: &[0xc2, 0x80, 0x80] });
+    let responses = [
+        Response::BlockHash(hash),
+        Response::Headers(items),
+        Response::Body(Body { transactions: items, uncles: items, extension }),
+        Response::Skeleton(vec![best; 3]),
+        Response::Chunk(Chunk { bytes: &list, block: number, from: 0, to: 51_200, complete: true }),
+        Response::SnapStatus(SnapStatus { blocks, trie_size: 1 }),
+        Response::SnapBlocks(blocks),
+    ];
+    let pushes = pushes.into_iter().map(Message::Push);
+    let requests = requests.into_iter().map(|request| Message::Request { id: 1, request });
+    let responses = responses.into_iter().map(|response| Message::Response { id: 1 << 40, response });
+    pushes.chain(requests).chain(responses).map(|message| message.encode()).collect()
 }
 
 /// A list of one header without uncles.

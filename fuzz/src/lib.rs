@@ -23,10 +23,12 @@ pub mod network_json;
 pub mod offline_report;
 pub mod p2p_connection;
 pub mod p2p_discovery;
+pub mod peer_message;
 pub mod proof;
 #[cfg(feature = "host")]
 pub mod replay_line;
 pub mod rpc_envelope;
+pub mod state_chunk;
 pub mod submission;
 pub mod transaction;
 pub mod trie_node;
