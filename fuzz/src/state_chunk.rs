@@ -13,6 +13,9 @@ use crate::model::{Model, key};
 /// Most keys of one search, present and absent.
 const MAX_KEYS: usize = 12;
 
+/// Most changes of one chunk, each of which is proven anew.
+const MAX_CHANGES: usize = 8;
+
 /// Most requests of one search in tries that fit into few chunks.
 const MAX_REQUESTS: usize = 16;
 
@@ -45,7 +48,7 @@ fn check_made(input: &mut Input<'_>) {
     // Long values make several chunks.
     for _ in 0..input.below(4) {
         let (key, byte) = (key(input, &model.map), input.byte());
-        let value = Bytes::from(vec![byte; 20_000 + input.short()]);
+        let value = Bytes::from(vec![byte; 20_000 + input.short() / 2]);
         model.trie.put(&key, value.clone());
         model.map.insert(key, value);
     }
@@ -60,7 +63,7 @@ fn check_made(input: &mut Input<'_>) {
     let chunk = serve::chunk(&nodes, &root, from).expect("within the trie").bytes;
     let proven = prove(&chunk, &root, from).expect("honest");
     assert_eq!(proven.trie_size(), size);
-    for _ in 0..input.below(32) {
+    for _ in 0..input.below(MAX_CHANGES + 1) {
         let mut changed = chunk.clone();
         change(&mut changed, input);
         if let Ok(proven) = prove(&changed, &root, from) {
