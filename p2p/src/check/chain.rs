@@ -10,7 +10,7 @@ use super::block::{CheckedBlock, any_block};
 use super::error::CheckError;
 use super::header::PeerHeader;
 use crate::message::limits::{MAX_BLOCKS, SKELETON_STEP};
-use crate::message::{Items, SnapBlocks};
+use crate::message::{Items, SnapBlocks, SnapStatus};
 
 /// Number of full steps in a skeleton.
 const SKELETON_STEPS: u64 = 20;
@@ -70,11 +70,36 @@ pub fn snap_blocks(
     if list.blocks.len() as u64 != expected {
         return Err(CheckError::Count { expected, found: list.blocks.len() });
     }
+    linked(Some(first), list, network)
+}
+
+/// Checks the blocks of a snapshot server's status: consecutive ones, each the child of the one before, with total
+/// difficulties that grow accordingly. The last one is the checkpoint. Neither its place in the chain nor the first total
+/// difficulty nor the size of the trie is checked.
+///
+/// # Errors
+/// There is no block, one is malformed, a link is broken, or a total difficulty is wrong.
+pub fn snap_status(
+    status: &SnapStatus<'_>,
+    network: &Network,
+) -> Result<Vec<(CheckedBlock, U256)>, CheckError> {
+    match status.blocks.blocks.is_empty() {
+        true => Err(CheckError::Count { expected: MAX_BLOCKS as u64, found: 0 }),
+        false => linked(None, &status.blocks, network),
+    }
+}
+
+/// Checks consecutive blocks, of which the first one has this number.
+fn linked(
+    mut first: Option<u64>,
+    list: &SnapBlocks<'_>,
+    network: &Network,
+) -> Result<Vec<(CheckedBlock, U256)>, CheckError> {
     let mut blocks: Vec<(CheckedBlock, U256)> = Vec::with_capacity(list.blocks.len());
     for (index, (rlp, total)) in list.iter().enumerate() {
         let block = any_block(rlp, network)?;
         let header = block.header.header();
-        let number = first.saturating_add(index as u64);
+        let number = first.get_or_insert(header.number).saturating_add(index as u64);
         if header.number != number {
             return Err(CheckError::Number { index, expected: number, found: header.number });
         }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`headers`] | a descending chain of headers that starts at the requested hash |
 //! | [`block`], [`body`] | transactions, uncles and extension to which the header with a known hash commits |
-//! | [`snap_blocks`] | an ascending chain of blocks, with the growth of the total difficulty |
+//! | [`snap_blocks`], [`snap_status`] | an ascending chain of blocks, with the growth of the total difficulty |
 //! | [`skeleton`] | only the shape: nothing commits to hashes at heights |
 //!
 //! None of them proves that a header is on the best chain: that takes its proof of work and the chain of headers, to
@@ -16,6 +16,6 @@ mod error;
 mod header;
 
 pub use block::{CheckedBlock, block, body};
-pub use chain::{headers, skeleton, snap_blocks};
+pub use chain::{headers, skeleton, snap_blocks, snap_status};
 pub use error::CheckError;
 pub use header::PeerHeader;

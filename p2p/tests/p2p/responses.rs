@@ -6,7 +6,7 @@ use alloy_primitives::{B256, U256};
 use rootlight::consensus::Network;
 use rootlight::types::rlp::Reader;
 use rootlight::types::{Header, HeaderForm};
-use rootlight_p2p::check::{self, PeerHeader};
+use rootlight_p2p::check::{self, CheckedBlock, PeerHeader};
 use rootlight_p2p::message::{BlockParts, Items, Message, Request, Response, list_payload};
 
 use crate::gzipped::{bytes, hex_field, lines};
@@ -59,6 +59,12 @@ impl Chain {
         self.check(&request, &response).err()
     }
 
+    fn compare_totals(&self, blocks: &[(CheckedBlock, U256)]) {
+        for (block, total) in blocks {
+            assert_eq!(*total, self.totals[&block.header.header().number]);
+        }
+    }
+
     fn check(&self, request: &Request, response: &Response<'_>) -> Result<(), String> {
         let text = |error: check::CheckError| error.to_string();
         match (request, response) {
@@ -81,9 +87,12 @@ impl Chain {
             }
             (Request::SnapBlocks { before }, Response::SnapBlocks(list)) => {
                 let blocks = check::snap_blocks(*before, list, &self.network).map_err(text)?;
-                for (block, total) in blocks {
-                    assert_eq!(total, self.totals[&block.header.header().number]);
-                }
+                self.compare_totals(&blocks);
+            }
+            (Request::SnapStatus, Response::SnapStatus(status)) => {
+                let blocks = check::snap_status(status, &self.network).map_err(text)?;
+                assert_eq!(blocks.len(), 401);
+                self.compare_totals(&blocks);
             }
             _ => {}
         }
