@@ -41,8 +41,7 @@ const RECORDINGS: [&str; 15] = [
 ];
 
 /// Targets whose inputs are choices, and how many bytes of them.
-const CHOICES: [(&str, usize); 10] = [
-const CHOICES: [(&str, usize); 9] = [
+const CHOICES: [(&str, usize); 11] = [
     ("block", 700),
     ("execute_transaction", 500),
     ("import_block", 60),

@@ -21,7 +21,7 @@ const MAX_ITEMS: usize = 23;
 
 /// A header as peers send it, split into its items. Nothing in it is verified.
 #[derive(Debug, Clone)]
-pub struct PeerHeader<'a> {
+pub struct RawHeader<'a> {
     rlp: &'a [u8],
     /// The items in RLP.
     items: Vec<&'a [u8]>,
@@ -33,7 +33,7 @@ pub struct PeerHeader<'a> {
     number: u64,
 }
 
-impl<'a> PeerHeader<'a> {
+impl<'a> RawHeader<'a> {
     /// Splits a header of a message into its items.
     ///
     /// # Errors
@@ -142,11 +142,11 @@ mod tests {
             list
         };
         let whole = items(&[0; BLOOM_BYTES]);
-        let header = PeerHeader::split(&whole).unwrap();
+        let header = RawHeader::split(&whole).unwrap();
         assert_eq!((header.number(), header.needs_extension()), (7, false));
         assert_eq!(header.full(None).unwrap(), whole);
         let compressed = items(&[0; 35]);
-        let header = PeerHeader::split(&compressed).unwrap();
+        let header = RawHeader::split(&compressed).unwrap();
         assert!(header.needs_extension());
         assert_eq!(header.full(None), Err(MessageError::NoExtension));
     }

@@ -10,7 +10,7 @@ use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
 use rootlight::types::block::EMPTY_UNCLES_HASH;
 use rootlight::types::{Header, HeaderVersion, SealedHeader, Transaction};
-use rootlight_p2p::header::PeerHeader;
+use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::limits::MAX_HEADERS;
 use rootlight_p2p::message::{BlockParts, Body, Message, MessageError, Request, Response};
 use rootlight_p2p::session::CloseReason;
@@ -136,7 +136,7 @@ impl Blocks {
             left = left.saturating_sub(some.len() as u64);
             top = some
                 .last()
-                .and_then(|header| PeerHeader::split(&header.rlp).ok())
+                .and_then(|header| RawHeader::split(&header.rlp).ok())
                 .map(|last| last.parent_hash());
             all.extend(some);
         }
@@ -188,7 +188,7 @@ impl Blocks {
             let uncles = Some(parts.uncles.payload().to_vec());
             headers.push(FullHeader { rlp: parts.header.to_vec(), uncles });
         }
-        let number = |header: &FullHeader| PeerHeader::split(&header.rlp).map(|header| header.number());
+        let number = |header: &FullHeader| RawHeader::split(&header.rlp).map(|header| header.number());
         let first = headers.first().map(number).transpose().map_err(MessageError::from)?;
         Ok(SnapRun { first: first.unwrap_or_default(), headers })
     }
@@ -202,9 +202,9 @@ impl Blocks {
         if headers.len() as u64 > count {
             return Err(PeerError::Wrong("more headers than asked for"));
         }
-        let split = |rlp| PeerHeader::split(rlp).map_err(|error| PeerError::Message(error.into()));
-        let headers: Vec<PeerHeader<'_>> = headers.iter().map(split).collect::<Result<_, _>>()?;
-        let hashes = std::iter::once(hash).chain(headers.iter().map(PeerHeader::parent_hash));
+        let split = |rlp| RawHeader::split(rlp).map_err(|error| PeerError::Message(error.into()));
+        let headers: Vec<RawHeader<'_>> = headers.iter().map(split).collect::<Result<_, _>>()?;
+        let hashes = std::iter::once(hash).chain(headers.iter().map(RawHeader::parent_hash));
         // Near the head the uncles are wanted too, and one body has both.
         let alone = headers.len() < 8;
         let full = headers.iter().zip(hashes).map(|(header, hash)| async move {

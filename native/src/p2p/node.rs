@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::types::BlockRef;
-use rootlight_p2p::header::PeerHeader;
+use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::{BlockParts, Parent, Push, Request, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
@@ -284,7 +284,7 @@ impl Host for News {
 
 /// Number of a block that was sent unasked, with its parent's hash in place of its own: nobody asks for a head by hash.
 fn announced(block: &[u8]) -> Option<BlockRef> {
-    let header = PeerHeader::split(BlockParts::split(block).ok()?.header).ok()?;
+    let header = RawHeader::split(BlockParts::split(block).ok()?.header).ok()?;
     Some(BlockRef { number: header.number(), hash: header.parent_hash() })
 }
 

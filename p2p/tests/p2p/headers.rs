@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rootlight::consensus::Network;
 use rootlight::types::{B256, Header};
-use rootlight_p2p::header::PeerHeader;
+use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::{Message, Request, Response};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn compressed_headers_and_extensions_of_bodies_make_full_headers() {
     for (first, headers) in runs {
         let mut hash: B256 = first;
         for rlp in headers.iter() {
-            let header = PeerHeader::split(rlp).unwrap();
+            let header = RawHeader::split(rlp).unwrap();
             let body = bodies.get(&hash);
             let extension = body.and_then(|body| body.extension.as_ref());
             if !header.needs_extension() || extension.is_some() {
