@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
 import { inPage } from './lib/in-page.mjs';
+import { LIMIT } from './lib/wait.mjs';
 
 let served;
 
@@ -11,7 +12,7 @@ before(async () => {
 });
 after(() => served.close());
 
-test('a discovery library lists an announced provider, which proves reads and leaves signing to the injected wallet', { timeout: 60_000 }, () =>
+test('a discovery library lists an announced provider, which proves reads and leaves signing to the injected wallet', LIMIT, () =>
   inPage(async (run) => {
     const work = async (options, account) => {
       const { createStore } = await import('/node_modules/mipd/dist/esm/index.js');

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { withEvents } from '../events.js';
 import { faults, scenario } from './lib/events-scenario.mjs';
 import { inPage } from './lib/in-page.mjs';
+import { LIMIT } from './lib/wait.mjs';
 
 /** Number of checks in the scenario. */
 const CHECKS = 25;
@@ -313,6 +314,6 @@ test('providers and transports that are not closed do not keep Node.js running',
     clearInterval(running);
   };
   const cwd = fileURLToPath(new URL('..', import.meta.url));
-  const { signal, status, stderr } = spawnSync(process.execPath, ['--eval', `(${run})()`], { cwd, timeout: 15_000 });
+  const { signal, status, stderr } = spawnSync(process.execPath, ['--eval', `(${run})()`], { cwd, ...LIMIT });
   assert.deepEqual([signal, status], [null, 0], String(stderr));
 });

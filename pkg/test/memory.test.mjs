@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { inPage } from './lib/in-page.mjs';
 import { flooded, trapped } from './lib/memory-scenario.mjs';
 import { runScript } from './lib/run-script.mjs';
+import { LIMIT } from './lib/wait.mjs';
 
 const ENDED = /^the WebAssembly module has ended with \d+ MiB of memory in use: RuntimeError: /;
 
@@ -15,7 +16,7 @@ function checkTrap({ told, ...seen }) {
   assert.match(told[0][1], ENDED);
 }
 
-test('a client whose module ends rejects all pending calls; other clients continue, and a new one starts', { timeout: 60_000 }, async () => {
+test('a client whose module ends rejects all pending calls; other clients continue, and a new one starts', LIMIT, async () => {
   const bytes = new Uint8Array(readFileSync(new URL('../dist/rootlight_bg.wasm', import.meta.url)));
   checkTrap(await trapped(await import('../index.js'), await import('../dev.js'), bytes));
 });
@@ -29,13 +30,13 @@ test('a client whose module ends rejects its calls in a page', async () => {
   checkTrap(await inPage((run) => run(work)));
 });
 
-test('requests whose responses would fill the memory are refused, and later ones work', { timeout: 120_000 }, async () => {
+test('requests whose responses would fill the memory are refused, and later ones work', LIMIT, async () => {
   const text = `
     import { flooded } from './test/lib/memory-scenario.mjs';
     const seen = await flooded(await import('./index.js'), await import('./dev.js'));
     console.log(JSON.stringify({ ...seen, peak: process.resourceUsage().maxRSS / 1024 }));
   `;
-  const { stdout, ...end } = await runScript(text, [], { limit: 110_000 });
+  const { stdout, ...end } = await runScript(text);
   assert.deepEqual(end, { code: 0, signal: null, stderr: '' });
   const { codes, found, peak } = JSON.parse(stdout);
   assert.deepEqual(codes, Array(20).fill(-32005));
@@ -44,7 +45,7 @@ test('requests whose responses would fill the memory are refused, and later ones
   console.log(`twenty requests with padded responses: ${Math.round(peak)} MiB at most`);
 });
 
-test('a development chain ends with its module, and another one can be started', { timeout: 60_000 }, async () => {
+test('a development chain ends with its module, and another one can be started', LIMIT, async () => {
   const { withLimit } = await import('./lib/memory-scenario.mjs');
   const { createDevChain } = await import('../dev.js');
   const bytes = new Uint8Array(readFileSync(new URL('../dist/rootlight_dev_bg.wasm', import.meta.url)));

@@ -7,9 +7,7 @@ import { createDevChain } from '../dev.js';
 import { createProvider } from '../index.js';
 import { serveChain } from './lib/chain-server.mjs';
 import { runScript } from './lib/run-script.mjs';
-import { until } from './lib/wait.mjs';
-
-const LIMIT = { timeout: 60_000 };
+import { LIMIT, until } from './lib/wait.mjs';
 
 async function withServed(work) {
   const served = await serveChain(5);

@@ -58,7 +58,7 @@ fn files() -> Result<Vec<PathBuf>, String> {
 /// Runs these files of the package's tests, in Chromium where they need a browser.
 fn running(log: &mut Log, files: Vec<PathBuf>) -> Result<Cmd, String> {
     let tests = Cmd::new("node --test --test-reporter=tap").env("ROOTLIGHT_TOKEN", clients::compile(log)?);
-    let tests = files.into_iter().fold(tests.limit(15 * 60), Cmd::arg);
+    let tests = files.into_iter().fold(tests.limit(60 * 60), Cmd::arg);
     Ok(match tools::browser() {
         Some(browser) => tests.env("CHROMIUM", browser),
         None => tests,

@@ -10,7 +10,7 @@ import { connectBidi } from './bidi.mjs';
 const OPTIONS = JSON.parse(readFileSync(new URL('../../../bench/webdriver.json', import.meta.url), 'utf8'));
 
 /** Most milliseconds that a script in the page may run. */
-const PATIENCE = 120_000;
+const PATIENCE = 180_000;
 
 async function ask(url, method, body) {
   const headers = { 'content-type': 'application/json' };

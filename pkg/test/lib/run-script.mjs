@@ -8,7 +8,7 @@ const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
  * Runs the text of an ES module that can import this package's files, with `args` as its arguments. Returns its output and how it
  * ended. `flags` are Node.js's own.
  */
-export async function runScript(text, args = [], { flags = [], limit = 60_000 } = {}) {
+export async function runScript(text, args = [], { flags = [], limit = 180_000 } = {}) {
   const given = [...flags, '--input-type=module', '--eval', text, '--', ...args.map((arg) => JSON.stringify(arg))];
   const child = spawn(process.execPath, given, { cwd: PACKAGE, stdio: ['ignore', 'pipe', 'pipe'] });
   const printed = { stdout: '', stderr: '' };
