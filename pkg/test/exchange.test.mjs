@@ -95,9 +95,11 @@ test('errors contain only the scheme and the host of an address', () => {
   ]) {
     assert.equal(withoutSecrets(text), said);
   }
-  const began = performance.now();
-  withoutSecrets('a.a://@'.repeat(1e6));
-  assert.ok(performance.now() - began < 1_000);
+});
+
+test('a long text is cut before it is searched for addresses', () => {
+  // Nothing is left of its first word, of which the search would have left the scheme and the host.
+  assert.equal(withoutSecrets('a.a://@'.repeat(1e6)), '');
 });
 
 /** Everything that an error shows. */

@@ -4,13 +4,10 @@ import { after, before, test } from 'node:test';
 import * as index from '../index.js';
 import * as dev from '../dev.js';
 import { transportTo } from './lib/chain-transport.mjs';
-import { pause, until } from './lib/wait.mjs';
+import { LIMIT, pause, until } from './lib/wait.mjs';
 
 const { createProvider } = index;
 const { createDevChain } = dev;
-
-/** The time limit of attempts that must end. */
-const LIMIT = { timeout: 30_000 };
 
 /** Number of blocks, more than one batch can request. */
 const BLOCKS = 26;
@@ -40,11 +37,16 @@ after(() => {
   clearInterval(running);
 });
 
+/** Waits until the light client has the newest block. */
+async function hasHead(light) {
+  const wanted = await chain.request({ method: 'eth_blockNumber' });
+  await until(async () => (await light.request({ method: 'eth_blockNumber' })) === wanted, `block ${wanted}`);
+}
+
 /** Mines a block and waits until the light client has it. */
 async function follows(light) {
   await chain.request({ method: 'evm_mine' });
-  const wanted = await chain.request({ method: 'eth_blockNumber' });
-  await until(async () => (await light.request({ method: 'eth_blockNumber' })) === wanted, `block ${wanted}`);
+  await hasHead(light);
 }
 
 /** A transport that counts its requests, and the exchanges in progress. */
@@ -99,16 +101,21 @@ test('the failure of a transport is reported in a short text', LIMIT, async () =
   }
 });
 
-/** Mocks the monotonic clock; the returned function advances it by milliseconds. */
+/** Stops the monotonic clock: `forward(milliseconds)` advances it, and `looked()` resolves when the loops of clients have looked at it again. */
 function clock(t) {
-  const now = performance.now.bind(performance);
-  let ahead = 0;
-  t.mock.method(performance, 'now', () => now() + ahead);
-  return (milliseconds) => (ahead += milliseconds);
+  let time = performance.now();
+  const { mock } = t.mock.method(performance, 'now', () => time);
+  return {
+    forward: (milliseconds) => (time += milliseconds),
+    looked() {
+      const before = mock.callCount();
+      return until(() => mock.callCount() >= before + 4, 'looks at the clock');
+    },
+  };
 }
 
 test('a client that is closed, or failed to connect, sends no more requests', LIMIT, async (t) => {
-  const forward = clock(t);
+  const { forward } = clock(t);
   const upstream = counting();
   const light = await createProvider({ ...options, upstream });
   light.close();
@@ -116,7 +123,6 @@ test('a client that is closed, or failed to connect, sends no more requests', LI
   assert.equal(error.code, 4900);
   const failing = counting(async () => Promise.reject(new Error('down')));
   await assert.rejects(createProvider({ ...options, upstream: failing }), /down/);
-  await pause(50);
   const asked = [upstream, failing].map(({ seen }) => seen.asked);
   // All rests are over, and no loop sleeps for longer than a second.
   forward(3_600_000);
@@ -124,8 +130,8 @@ test('a client that is closed, or failed to connect, sends no more requests', LI
   assert.deepEqual([upstream, failing].map(({ seen }) => seen.asked), asked);
 });
 
-test('a transaction that is not mined is sent again', async (t) => {
-  const forward = clock(t);
+test('a transaction that is not mined is sent again', LIMIT, async (t) => {
+  const { forward } = clock(t);
   const [from, to] = await chain.request({ method: 'eth_accounts' });
   const signed = await chain.request({ method: 'eth_signTransaction', params: [{ from, to, gas: '0x5208' }] });
   const sent = [];
@@ -139,10 +145,7 @@ test('a transaction that is not mined is sent again', async (t) => {
   const raw = signed.raw ?? signed;
   await light.request({ method: 'eth_sendRawTransaction', params: [raw] });
   // The first check finds the transaction new; the second one sends it again.
-  for (const end = Date.now() + 20_000; sent.length < 2; await pause(20)) {
-    assert.ok(Date.now() < end, 'the transaction is sent again in time');
-    forward(500);
-  }
+  await until(() => sent.length > 1 || (forward(500), false), 'the transaction is sent again');
   assert.deepEqual(sent, [raw, raw]);
   light.close();
 });
@@ -221,19 +224,30 @@ test('a step that computes for too long ends', async (t) => {
   light.close();
 });
 
-test('pauses between checks for blocks are not shorter than allowed', async () => {
+test('pauses between checks for blocks are not shorter than allowed', LIMIT, async (t) => {
+  const { forward, looked } = clock(t);
   const upstream = counting();
   const light = await createProvider({ ...options, upstream, pollSeconds: 0.001 });
-  await pause(100);
-  const { asked } = upstream.seen;
-  await pause(300);
+  /** Resolves when the client has nothing to ask at this time. */
+  const idle = async () => {
+    for (let asked; asked !== upstream.seen.asked; await looked()) asked = upstream.seen.asked;
+  };
+  /** Advances the clock and returns whether the client checks then. */
+  const checks = async (milliseconds) => {
+    const { asked } = upstream.seen;
+    forward(milliseconds);
+    await looked();
+    await idle();
+    return upstream.seen.asked > asked;
+  };
+  await idle();
   // The pause is a tenth of a second, not a thousandth.
-  assert.ok(upstream.seen.asked > asked && upstream.seen.asked <= asked + 15, `${upstream.seen.asked - asked}`);
+  for (let round = 0; round < 2; round += 1) assert.deepEqual([await checks(99), await checks(1)], [false, true]);
   light.close();
 });
 
 test('upstreams that failed are asked again as soon as the network is back', LIMIT, async (t) => {
-  const forward = clock(t);
+  const { forward } = clock(t);
   const network = new EventTarget();
   for (const name of ['addEventListener', 'removeEventListener']) {
     globalThis[name] = network[name].bind(network);
@@ -254,7 +268,8 @@ test('upstreams that failed are asked again as soon as the network is back', LIM
   const { asked } = upstream.seen;
   await pause(1_500);
   assert.equal(upstream.seen.asked, asked);
+  await chain.request({ method: 'evm_mine' });
   network.dispatchEvent(new Event('online'));
-  await follows(light);
+  await hasHead(light);
   light.close();
 });
