@@ -5,8 +5,8 @@ import { transportTo } from './chain-transport.mjs';
 import { listen } from './upstream.mjs';
 
 /**
- * Starts a chain with `blocks` blocks and serves it with open CORS; headers are requested one by one. `asked.count` counts requests; `before(request)` is
- * awaited before each exchange and may respond itself by returning [status, headers]; `change(transport)` returns the transport that
+ * Starts a chain with `blocks` blocks and serves it with open CORS; headers are requested one by one. `asked.count` counts requests, and `asked.kinds`
+ * holds those that differ; `before(request)` is awaited before each exchange and may respond itself by returning [status, headers]; `change(transport)` returns the transport that
  * answers at a path that begins with `/changed`; `options` are more options of the chain.
  */
 export async function serveChain(blocks, before = async () => undefined, change = (transport) => transport, options = {}) {
@@ -16,7 +16,7 @@ export async function serveChain(blocks, before = async () => undefined, change 
   const { hash } = await ask('eth_getBlockByNumber', '0x0', false);
   const answer = transportTo(chain, ['rootlight_getHeaders']);
   const changed = change(answer);
-  const asked = { count: 0 };
+  const asked = { count: 0, kinds: new Set() };
   const server = createServer(async (request, response) => {
     response.setHeader('access-control-allow-origin', '*');
     // No connection stays open between two exchanges that would keep a program running.
@@ -25,7 +25,9 @@ export async function serveChain(blocks, before = async () => undefined, change 
     if (request.method === 'OPTIONS') return response.writeHead(204).end();
     let body = '';
     for await (const piece of request) body += piece;
-    asked.count += [JSON.parse(body)].flat().length;
+    const calls = [JSON.parse(body)].flat();
+    asked.count += calls.length;
+    for (const { method, params } of calls) asked.kinds.add(`${request.url} ${JSON.stringify([method, params])}`);
     const instead = await before(request);
     if (instead) return response.writeHead(...instead).end();
     response.setHeader('content-type', 'application/json');
@@ -37,11 +39,11 @@ export async function serveChain(blocks, before = async () => undefined, change 
     ask,
     url,
     asked,
-    /** The number of requests during some work. */
-    async during(work) {
-      const before = asked.count;
+    /** The number of different requests during some work, at `path` if one is given. Checks for new blocks repeat theirs, for as long as the work takes. */
+    async during(work, path = '') {
+      asked.kinds.clear();
       await work();
-      return asked.count - before;
+      return [...asked.kinds].filter((kind) => kind.startsWith(path)).length;
     },
     options: { network: 'regtest', checkpoint: { number: 0, hash }, upstream: url },
     close: async () => {

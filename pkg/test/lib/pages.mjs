@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
 
 /** The policy of a careful site: no eval; WebAssembly, its own scripts and connections to loopback are allowed. */
-const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self' http://127.0.0.1:* ws://127.0.0.1:*";
+const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self' http://127.0.0.1:* http://localhost:* ws://127.0.0.1:*";
 
 /** A policy that forbids workers. */
 const NO_WORKERS = POLICY.replace("worker-src 'self'", "worker-src 'none'");
