@@ -1,6 +1,6 @@
 // Verified headers in a directory, in Node.js.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, afterEach, test } from 'node:test';
@@ -9,9 +9,12 @@ import { createProvider } from '../index.js';
 import { pagesIn } from '../store.js';
 import { serveChain } from './lib/chain-server.mjs';
 import { runScript } from './lib/run-script.mjs';
-import { pause, until } from './lib/wait.mjs';
+import { until } from './lib/wait.mjs';
 
 const BLOCKS = 600;
+
+/** Pages of 64 headers that the chain fills; the last one is not full. */
+const PAGES = 10;
 
 let served;
 let folder;
@@ -28,13 +31,20 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 /** Number of requests of a visit that reaches the head and writes. */
 async function visit(storage) {
   const before = served.asked.count;
-  const provider = await createProvider({ ...served.options, storage, pollSeconds: 60 });
+  const provider = await createProvider({ ...served.options, storage, pollSeconds: 3_600 });
   assert.equal(Number(await provider.request({ method: 'eth_blockNumber' })), BLOCKS);
   const asked = served.asked.count - before;
-  await pause(300);
+  await until(areWritten, 'all pages');
   provider.close();
   await until(() => !files().includes('writer'), 'the lock is released');
   return asked;
+}
+
+/** Whether all pages are there, and none is what a test has written. */
+function areWritten() {
+  const [chain] = readdirSync(folder);
+  const pages = files().filter((name) => name.endsWith('.page'));
+  return pages.length === PAGES && pages.every((name) => (statSync(join(folder, chain, name), { throwIfNoEntry: false })?.size ?? 0) > 1_000);
 }
 
 /** The files of the only chain in the directory. */

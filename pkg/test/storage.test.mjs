@@ -4,10 +4,9 @@ import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
 import { chromiumOnly } from './lib/browser.mjs';
 import { openPage } from './lib/in-page.mjs';
-import { pause } from './lib/wait.mjs';
+import { LIMIT } from './lib/wait.mjs';
 
 const BLOCKS = 2_000;
-const LIMIT = { timeout: 120_000 };
 
 let served;
 let page;
@@ -21,21 +20,28 @@ after(async () => {
   await served.close();
 });
 
-/** In a page: connects, waits for the store, and returns the head and the errors of the store. */
-const visit = async (given) => {
+/** In a page: connects, waits until the headers are stored or the store has failed, and returns the head and the errors of the store. */
+const visit = async (given, fails = false) => {
   const { createProvider } = await import('/index.js');
+  const { released, storedUpTo } = await import('/test/lib/stored.mjs');
+  const { pause, until } = await import('/test/lib/wait.mjs');
   const told = [];
   const provider = await createProvider({ ...given, onStoreError: ({ message }) => told.push(message) });
-  await new Promise((resolve) => setTimeout(resolve, 500));
   const head = Number(await provider.request({ method: 'eth_blockNumber' }));
+  if (fails) {
+    await until(() => told.length > 0, 'an error of the store');
+    // There is no second one.
+    await pause(200);
+  } else await storedUpTo(head);
   provider.close();
+  await released();
   return { head, told };
 };
 
 test('a client whose storage is full says so once, and works', { ...LIMIT, ...chromiumOnly }, async () => {
   await page.limitStorage(40_000);
   for (const worker of ['shared', false]) {
-    const { head, told } = await page.run(visit, { ...served.options, upstream: `${served.url}/full-${worker}`, worker });
+    const { head, told } = await page.run(visit, { ...served.options, upstream: `${served.url}/full-${worker}`, worker }, true);
     assert.equal(head, BLOCKS);
     assert.equal(told.length, 1, told.join('; '));
     assert.match(told[0], /^verified headers are not kept: .*quota/i);
@@ -50,26 +56,17 @@ test('a tab that goes away while it writes leaves pages that the next start uses
     // Goes away as soon as the first pages are stored.
     const written = await tab(async (given) => {
       const { createProvider } = await import('/index.js');
+      const { stored } = await import('/test/lib/stored.mjs');
       void createProvider(given).catch(() => {});
-      const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
-      for (let left = 600; left > 0; left -= 1) {
-        for (const { name } of await indexedDB.databases()) {
-          const db = await done(indexedDB.open(name));
-          const count = db.objectStoreNames.contains('pages') ? await done(db.transaction('pages').objectStore('pages').count()) : 0;
-          db.close();
-          if (count > 0) return count;
-        }
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      return 0;
+      return stored(1);
     }, options);
     await tab.leave();
-    await pause(200);
+    await page.run(async () => (await import('/test/lib/stored.mjs')).released());
     const requests = await served.during(async () => {
       const { head, told } = await page.run(visit, options);
       assert.deepEqual({ head, told }, { head: BLOCKS, told: [] });
     });
-    assert.ok(written > 0 && requests < BLOCKS - 64 * written + 60, `${requests} requests after a visit that wrote ${written} pages (${worker})`);
+    assert.ok(requests < BLOCKS - 64 * written + 60, `${requests} requests after a visit that wrote ${written} pages (${worker})`);
     console.log(`${written} pages of a tab that went away save ${BLOCKS - requests} requests`);
     const last = await served.during(async () => assert.equal((await page.run(visit, options)).head, BLOCKS));
     assert.ok(last < 60, `${last} requests after a whole visit (${worker})`);

@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pagesIn } from '../store.js';
 import { inPage } from './lib/in-page.mjs';
-import { loaded, visit } from './lib/store-scenario.mjs';
+import { digestOf, loaded, visit } from './lib/store-scenario.mjs';
 import { recordingForTests } from './lib/recording.mjs';
 import { pause } from './lib/wait.mjs';
 
-const { node, upstream, options } = await recordingForTests();
+const { node, upstream, options: common } = await recordingForTests();
+const options = { ...common, pollSeconds: 3_600 };
 
 /** The number of requests that the upstream got during some work, which must find the true head. */
 async function asked(work) {
@@ -97,15 +98,21 @@ test('a store that writes nothing for half a minute is given up', async (t) => {
 });
 
 test('a page stores headers in IndexedDB', async () => {
-  const work = async (settings, change) => {
+  const store = mapStore();
+  await visit(await import('../index.js'), { ...options, store });
+  const good = await digestOf(await loaded(pagesIn(store, options)));
+  const work = async (settings, change, good) => {
     const { harmDatabases, visit } = await import('/test/lib/store-scenario.mjs');
+    const { areStored, released } = await import('/test/lib/stored.mjs');
     await harmDatabases(change);
-    return visit(await import('/index.js'), settings);
+    const head = await visit(await import('/index.js'), settings, () => areStored(good));
+    await released();
+    return head;
   };
   await inPage(async (run, reload) => {
     const visited = async (harm = null) => {
       await reload();
-      return asked(() => run(work, options, harm));
+      return asked(() => run(work, options, harm, good));
     };
     const cold = await visited();
     const warm = await visited();

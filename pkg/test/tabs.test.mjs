@@ -3,13 +3,10 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
 import { inPage } from './lib/in-page.mjs';
-import { pause } from './lib/wait.mjs';
+import { LIMIT, until } from './lib/wait.mjs';
 
 /** Blocks of the chain. A client writes when it has 512 new headers, and when it reaches the head. */
 const BLOCKS = 1_200;
-
-/** Pages of 64 headers that the chain fills; the last one is not full. */
-const PAGES = 19;
 
 let served;
 /** The gates for which exchanges over these paths wait. */
@@ -21,7 +18,7 @@ before(async () => {
 
 after(() => served.close());
 
-/** Makes exchanges over a path wait: `open(count)` lets this many through, or all from then on. */
+/** Makes exchanges over a path wait: `open(count)` lets this many through, or all from then on; `reached()` resolves when one waits. */
 function gate(path) {
   const waiting = [];
   let left = 0;
@@ -29,10 +26,11 @@ function gate(path) {
     left -= 1;
     return left >= 0 ? undefined : new Promise((resolve) => waiting.push(() => resolve()));
   });
-  return (count = Infinity) => {
+  const open = (count = Infinity) => {
     left = count - waiting.length;
     for (const go of waiting.splice(0, count)) go();
   };
+  return { open, reached: () => until(() => waiting.length > 0, `an exchange over ${path}`) };
 }
 
 /** Connects in a tab and stays; `globalThis.connecting` settles once the head is reached. */
@@ -44,39 +42,26 @@ const begin = async (options) => {
 
 /** The head of the tab's client, once it is `wanted`. */
 const head = async (wanted) => {
+  const { until } = await import('/test/lib/wait.mjs');
   const provider = await globalThis.connecting;
-  for (let left = 200; left > 0; left -= 1) {
+  return until(async () => {
     const now = Number(await provider.request({ method: 'eth_blockNumber' }));
-    if (now === wanted) return now;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  return undefined;
+    return now === wanted && now;
+  }, `block ${wanted}`);
 };
 
-/** In a tab: waits until the only database of the site holds at least `wanted` pages of headers; returns their number. */
-const written = async (wanted) => {
-  const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
-  for (let left = 400, count; ; left -= 1) {
-    for (const { name } of await indexedDB.databases()) {
-      const db = await done(indexedDB.open(name));
-      count = await done(db.transaction('pages').objectStore('pages').count());
-      db.close();
-    }
-    if (count >= wanted || left === 0) return count;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-};
+/** In a tab: waits until the headers up to a block are stored. */
+const stored = async (block) => (await import('/test/lib/stored.mjs')).storedUpTo(block);
 
-/** Closes after the new pages are written. */
-const close = async () => {
-  await new Promise((resolve) => setTimeout(resolve, 500));
+/** Closes after the headers up to a block are stored. */
+const close = async (block) => {
+  await (await import('/test/lib/stored.mjs')).storedUpTo(block);
   (await globalThis.connecting).close();
-  await new Promise((resolve) => setTimeout(resolve, 200));
 };
 
-test('a slow tab does not truncate the pages of a fast one, and continues writing when that one is closed', { timeout: 120_000 }, async () => {
-  const openSlow = gate('/slow');
-  const openFast = gate('/fast');
+test('a slow tab does not truncate the pages of a fast one, and continues writing when that one is closed', LIMIT, async () => {
+  const slowGate = gate('/slow');
+  const fastGate = gate('/fast');
   const options = (path) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2 });
   await inPage(async (fast, reload, tab) => {
     const slow = await tab();
@@ -84,38 +69,38 @@ test('a slow tab does not truncate the pages of a fast one, and continues writin
     await fast(begin, options('/fast'));
     // Both find an empty store before the first of them writes.
     await slow(begin, options('/slow'));
-    await pause(500);
-    openFast();
+    for (const { reached } of [fastGate, slowGate]) await reached();
+    fastGate.open();
     assert.equal(await fast(head, BLOCKS), BLOCKS);
-    assert.ok((await fast(written, PAGES)) >= PAGES, 'the fast tab has written its pages');
+    await fast(stored, BLOCKS);
     // The slow tab synchronizes up to its first pages.
-    openSlow(22);
-    await pause(1_000);
+    slowGate.open(22);
+    await slowGate.reached();
     const visit = async (blocks) => {
       const count = await served.during(async () => {
         await third(begin, options('/third'));
         assert.equal(await third(head, blocks), blocks);
-      });
-      await third(close);
+      }, '/third');
+      await third(close, blocks);
       return count;
     };
     const beside = await visit(BLOCKS);
     assert.ok(beside < 40, `${beside} requests beside two others`);
 
-    openSlow();
+    slowGate.open();
     assert.equal(await slow(head, BLOCKS), BLOCKS);
 
     // The writer closes; the other tab, which has written nothing so far, stores the next pages.
-    await fast(close);
+    await fast(close, BLOCKS);
     await served.ask('hardhat_mine', '0x64');
     assert.equal(await slow(head, BLOCKS + 100), BLOCKS + 100);
-    await slow(close);
+    await slow(close, BLOCKS + 100);
     const later = await visit(BLOCKS + 100);
     assert.ok(later < 40, `${later} requests after the writer was closed`);
   });
 });
 
-test('stored pages are used up to a missing one', { timeout: 120_000 }, async () => {
+test('stored pages are used up to a missing one', LIMIT, async () => {
   const blocks = Number(await served.ask('eth_blockNumber'));
   const visit = async (options, missing) => {
     const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
@@ -125,10 +110,12 @@ test('stored pages are used up to a missing one', { timeout: 120_000 }, async ()
       db.close();
     }
     const { createProvider } = await import('/index.js');
+    const { released, storedUpTo } = await import('/test/lib/stored.mjs');
     const provider = await createProvider(options);
-    await new Promise((resolve) => setTimeout(resolve, 500));
     const head = Number(await provider.request({ method: 'eth_blockNumber' }));
+    await storedUpTo(head);
     provider.close();
+    await released();
     return head;
   };
   await inPage(async (run, reload) => {
@@ -146,11 +133,14 @@ test('stored pages are used up to a missing one', { timeout: 120_000 }, async ()
   });
 });
 
-test('pages are read a few at a time, and not beyond an invalid one', { timeout: 120_000 }, async () => {
+test('pages are read a few at a time, and not beyond an invalid one', LIMIT, async () => {
   const work = async (options) => {
     const { createProvider } = await import('/index.js');
-    (await createProvider(options)).close();
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    const { released, storedUpTo } = await import('/test/lib/stored.mjs');
+    const first = await createProvider(options);
+    await storedUpTo(Number(await first.request({ method: 'eth_blockNumber' })));
+    first.close();
+    await released();
     const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
     const [{ name }] = await indexedDB.databases();
     const db = await done(indexedDB.open(name));
@@ -181,7 +171,7 @@ test('pages are read a few at a time, and not beyond an invalid one', { timeout:
   assert.ok(bytes > 0 && bytes < 4 * 2 ** 20, `${bytes} bytes read`);
 });
 
-test('a database that another page keeps from opening is reported, and the client works without it', { timeout: 120_000 }, async () => {
+test('a database that another page keeps from opening is reported, and the client works without it', LIMIT, async () => {
   const work = async (options) => {
     const { createProvider } = await import('/index.js');
     const name = `rootlight-v1-${options.network}-${options.checkpoint.hash}`;
@@ -202,34 +192,39 @@ test('a database that another page keeps from opening is reported, and the clien
   assert.deepEqual(told, ['verified headers are not kept: the database did not open within 5 s: close other pages of this site']);
 });
 
-/** A store that the caller passes. */
+/** Pages of 64 headers that the chain fills; the last one is not full. */
+const pagesOfChain = async () => Math.floor(Number(await served.ask('eth_blockNumber')) / 64) + 1;
+
+/** A store that the caller passes. It has a value for each page, and one for the end. */
 const mapStore = (values = new Map()) => ({ values, get: (key) => values.get(key), put: (key, value) => void values.set(key, value) });
 
-test('two clients with the same store of the caller do not overwrite each other', { timeout: 60_000 }, async () => {
+test('two clients with the same store of the caller do not overwrite each other', LIMIT, async () => {
   const { createProvider } = await import('../index.js');
   const store = mapStore();
-  const openFirst = gate('/first');
-  const openSecond = gate('/second');
+  const pages = await pagesOfChain();
+  const gates = ['/first', '/second'].map(gate);
   const options = (path) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2, store });
   const connecting = ['/first', '/second'].map((path) => createProvider(options(path)));
-  await pause(200);
-  openFirst();
+  for (const { reached } of gates) await reached();
+  gates[0].open();
   const first = await connecting[0];
-  await pause(300);
+  await until(() => store.values.size > pages, 'all pages');
   const written = new Map(store.values);
-  openSecond(22);
-  await pause(500);
+  // The second client synchronizes up to its first pages.
+  gates[1].open(22);
+  await gates[1].reached();
   assert.deepEqual(store.values, written);
-  assert.ok(written.size > 18, `${written.size} values`);
-  openSecond();
+  gates[1].open();
   for (const each of [first, await connecting[1]]) each.close();
 });
 
-test('few pages of a caller\'s store are read beyond an invalid one', { timeout: 60_000 }, async () => {
+test('few pages of a caller\'s store are read beyond an invalid one', LIMIT, async () => {
   const { createProvider } = await import('../index.js');
   const store = mapStore();
-  (await createProvider({ ...served.options, store })).close();
-  await pause(300);
+  const pages = await pagesOfChain();
+  const first = await createProvider({ ...served.options, store });
+  await until(() => store.values.size > pages, 'all pages');
+  first.close();
   let read = 0;
   // A store without end.
   const endless = {

@@ -1,17 +1,27 @@
 // One visit with the headers that earlier visits stored, in Node.js and in a page.
-import { pause } from './wait.mjs';
+import { pause, until } from './wait.mjs';
+
+/** A store that writes at once has written when other work has had its turn. */
+const atOnce = () => pause(0).then(() => true);
 
 /** Connects, requests the head, and closes after new headers are stored. */
-export async function visit({ createProvider }, options) {
+export async function visit({ createProvider }, options, areStored = atOnce) {
   const provider = await createProvider(options);
   try {
     const head = Number(await provider.request({ method: 'eth_blockNumber', params: [] }));
     // Uncles arrive after the head; after them there is nothing more to store.
-    await pause(300);
+    const isComplete = async () => (await provider.request({ method: 'rootlight_syncStatus' })).unclesComplete;
+    await until(async () => (await isComplete()) && areStored(), 'headers and uncles in the store');
     return head;
   } finally {
     provider.close();
   }
+}
+
+/** A text that differs if any of these pages does. */
+export async function digestOf(pages) {
+  const bytes = new Uint8Array(await new Blob(pages).arrayBuffer());
+  return String(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
 }
 
 /** All stored pages. */
