@@ -11,9 +11,8 @@ import { sessionOf } from '../../examples/extension/session.js';
 import { startBrowser } from './lib/browser.mjs';
 import { serveChain } from './lib/chain-server.mjs';
 import { servePackage } from './lib/pages.mjs';
-import { until } from './lib/wait.mjs';
+import { LIMIT, until } from './lib/wait.mjs';
 
-const LIMIT = { timeout: 60_000 };
 const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
 const EXAMPLE = fileURLToPath(new URL('../../examples/extension', import.meta.url));
 
@@ -21,6 +20,8 @@ let folder;
 let served;
 let site;
 let browser;
+/** What exchanges with the node wait for. */
+let held;
 
 /** The id that Chromium gives to an unpacked extension: the hash of its path, in the letters a to p. */
 const idOf = (path) => [...createHash('sha256').update(path).digest('hex').slice(0, 32)].map((digit) => String.fromCharCode(97 + parseInt(digit, 16))).join('');
@@ -30,7 +31,7 @@ before(async () => {
   cpSync(EXAMPLE, folder, { recursive: true });
   const isPublished = (path) => !/\/(node_modules|test|wasm|scripts)(\/|$)/.test(path.slice(PACKAGE.length - 1));
   cpSync(PACKAGE, join(folder, 'rootlight'), { recursive: true, filter: isPublished });
-  served = await serveChain(10, undefined, undefined, { genesis: 'regtest' });
+  served = await serveChain(10, () => held, undefined, { genesis: 'regtest' });
   site = await servePackage();
   const flags = [`--load-extension=${folder}`, `--disable-extensions-except=${folder}`, '--disable-features=DisableLoadExtensionCommandLineSwitch'];
   browser = await startBrowser({ flags });
@@ -55,7 +56,8 @@ const save = async (node) => {
 const find = async () => {
   const { createStore } = await import('/node_modules/mipd/dist/esm/index.js');
   globalThis.store = createStore();
-  for (let left = 100; left > 0 && globalThis.store.getProviders().length === 0; left -= 1) await new Promise((resolve) => setTimeout(resolve, 20));
+  const { until } = await import('/test/lib/wait.mjs');
+  await until(() => globalThis.store.getProviders().length > 0, 'the announcement');
   const detail = globalThis.store.findProvider({ rdns: 'org.example.rootlight-extension' });
   globalThis.provider = detail?.provider;
   return detail?.info.name;
@@ -93,7 +95,7 @@ test('a page finds the provider, gets proven answers and events, and signs with 
   });
   assert.ok((await browser.run(ask, 'eth_subscribe', ['newHeads'])).result);
   await served.ask('evm_mine');
-  await until(async () => (await browser.run(async () => globalThis.heads)).includes('0xb'), 'a new head in the page', { within: 20_000 });
+  await until(async () => (await browser.run(async () => globalThis.heads)).includes('0xb'), 'a new head in the page');
 
   assert.deepEqual(await browser.run(ask, 'eth_accounts', []), { result: [] });
   assert.equal((await browser.run(ask, 'eth_sendTransaction', [{}])).code, 4100);
@@ -108,11 +110,19 @@ test('a page finds the provider, gets proven answers and events, and signs with 
 
 test('a page that asks for too much at a time is refused, and its later requests are answered', LIMIT, async () => {
   const flood = async () => {
-    const asked = Array.from({ length: 400 }, () => globalThis.provider.request({ method: 'eth_getBalance', params: [`0x${'12'.repeat(20)}`, 'latest'] }));
-    const codes = await Promise.all(asked.map((answer) => answer.then(() => 0, ({ code }) => code)));
-    return [...new Set(codes)].sort();
+    globalThis.refused = 0;
+    const ask = () => globalThis.provider.request({ method: 'eth_getBalance', params: [`0x${'12'.repeat(20)}`, 'latest'] });
+    const code = (error) => ((globalThis.refused += 1), error.code);
+    globalThis.codes = Promise.all(Array.from({ length: 400 }, () => ask().then(() => 0, code)));
   };
-  assert.deepEqual(await browser.run(flood), [-32005, 0]);
+  // The node answers when requests were refused.
+  let go;
+  held = new Promise((resolve) => (go = resolve));
+  await browser.run(flood);
+  await until(() => browser.run(async () => globalThis.refused > 0), 'a refused request');
+  held = undefined;
+  go();
+  assert.deepEqual(await browser.run(async () => [...new Set(await globalThis.codes)].sort()), [-32005, 0]);
   await until(async () => (await browser.run(ask, 'eth_chainId', [])).result === '0x21', 'an answer');
 });
 

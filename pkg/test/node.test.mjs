@@ -101,6 +101,7 @@ test('the memory of sixty clients, one after the other, is freed', async () => {
   const served = await serveChain(5);
   const text = `
     import { createProvider } from './index.js';
+    import { pause, until } from './test/lib/wait.mjs';
     const options = JSON.parse(process.argv[1]);
     const visit = async () => {
       const provider = await createProvider(options);
@@ -111,13 +112,17 @@ test('the memory of sixty clients, one after the other, is freed', async () => {
     const resident = async () => {
       for (let count = 0; count < 5; count += 1) {
         gc();
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await pause(20);
       }
       return process.memoryUsage().rss;
     };
     const before = await resident();
     for (let count = 0; count < 60; count += 1) await visit();
-    console.log(Math.round(((await resident()) - before) / 2 ** 20));
+    const more = async () => Math.round(((await resident()) - before) / 2 ** 20);
+    // Other threads return the memory to the system, when they have the time.
+    let left;
+    await until(async () => (left = await more()) < 60, 'less memory').catch(() => {});
+    console.log(left);
   `;
   try {
     const { stdout, ...end } = await runScript(text, [served.options], { flags: ['--expose-gc'] });

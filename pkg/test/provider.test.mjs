@@ -73,8 +73,10 @@ test('nothing is asked for events that no listener wants', async (t) => {
   assert.ok(!asked.includes('rootlight_verification') && !asked.includes('rootlight_upstreams'), String(asked));
 });
 
-test('an upstream that lies is named in the event, and the answer is proven by another one', () =>
-  withLight({ wrap: (honest) => [lying(honest), honest] }, async ({ light, ask, chain }) => {
+test('an upstream that lies is named in the event, and the answer is proven by another one', (t) => {
+  // Both upstreams respond at once by this clock, so that the first one is asked first.
+  t.mock.method(performance, 'now', () => 0);
+  return withLight({ wrap: (honest) => [lying(honest), honest] }, async ({ light, ask, chain }) => {
     const events = verifications(light);
     const [, ...accounts] = await chain.request({ method: 'eth_accounts' });
     let count = 0;
@@ -92,7 +94,8 @@ test('an upstream that lies is named in the event, and the answer is proven by a
     await ask('eth_getBalance', accounts[0], '0x2');
     const all = await events(count + 1);
     assert.equal(all.flatMap((event) => event.caught).filter((record) => record.rule === rule && record.method === method).length, 1);
-  }));
+  });
+});
 
 test('an answer that no upstream proves is refused, and the event says so', () =>
   withLight({ wrap: lying }, async ({ light, ask, chain }) => {

@@ -96,23 +96,20 @@ test('blocks that a node announces over WebSocket are followed in a page', async
   const server = await serve(chain);
   const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
   const checkpoint = { number: 0, hash: genesis.hash };
+  let mined;
   const announcing = setInterval(async () => {
     if (server.subscribers() === 0) return;
-    if ((await chain.request({ method: 'eth_blockNumber' })) === '0x0') await chain.request({ method: 'evm_mine' });
+    await (mined ??= chain.request({ method: 'evm_mine' }));
     server.announce();
   }, 50);
   try {
     const work = async (upstream, checkpoint) => {
       const { createProvider } = await import('/index.js');
+      const { until } = await import('/test/lib/wait.mjs');
       const light = await createProvider({ network: 'regtest', upstream, checkpoint, pollSeconds: 3_600, store: null });
-      for (const end = Date.now() + 20_000; Date.now() < end; ) {
-        const head = await light.request({ method: 'eth_blockNumber' });
-        if (head === '0x1') return head;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-      return 'never';
+      return until(async () => (await light.request({ method: 'eth_blockNumber' })) === '0x1', 'block 1');
     };
-    assert.equal(await inPage((run) => run(work, server.url, checkpoint)), '0x1');
+    assert.equal(await inPage((run) => run(work, server.url, checkpoint)), true);
   } finally {
     clearInterval(announcing);
     server.close();

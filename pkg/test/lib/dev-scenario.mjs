@@ -75,8 +75,8 @@ export async function options({ createDevChain }) {
   const told = [];
   chain.on('message', ({ data }) => told.push(data.result.number));
   await ask('eth_subscribe', 'newHeads');
-  await until(() => told.length > 0, 'a block by the clock, and its notification', { within: 10_000 });
-  must(told[0] === '0x1' && (await ask('eth_blockNumber')) !== '0x0', 'the block');
+  await until(() => told.length > 0, 'a block by the clock, and its notification');
+  must(Number(told[0]) > 0 && Number(await ask('eth_blockNumber')) >= Number(told[0]), 'the block');
   chain.close();
   for (const [wrong, what] of [
     [{ blockTime: 'soon' }, 'blockTime'],

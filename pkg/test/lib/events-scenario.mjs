@@ -80,6 +80,7 @@ async function work({ createProvider }, { createDevChain }) {
     check(heads.told.length === 0, `a removed listener of the ${name}`);
 
     // The module drops a subscription, and it is renewed.
+    await until(reached, `the head of the ${name} again`);
     const lost = await listen(provider, 'newHeads');
     const known = BigInt(await provider.request({ method: 'eth_blockNumber' }));
     check((await request({ method: 'eth_uninstallFilter', params: [lost.subscription] })) === true, 'a lost subscription');
