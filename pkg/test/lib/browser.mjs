@@ -1,22 +1,27 @@
 // A headless browser, controlled through its driver by the WebDriver protocol only: Chromium, or Firefox with BROWSER=firefox.
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { json } from 'node:stream/consumers';
 import { connectBidi } from './bidi.mjs';
 
 /** The same browser arguments as for the measurements in `bench`. */
 const OPTIONS = JSON.parse(readFileSync(new URL('../../../bench/webdriver.json', import.meta.url), 'utf8'));
 
-/** Most milliseconds that a script in the page may run. */
-const PATIENCE = 180_000;
+/** Most milliseconds that a script in the page may run: the longest takes half a minute on a fast machine. */
+const PATIENCE = 1_800_000;
 
+/** Sends a command to the driver. `fetch` would not wait for the end of a script for longer than five minutes. */
 async function ask(url, method, body) {
-  const headers = { 'content-type': 'application/json' };
-  const response = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
-  const { value } = await response.json();
-  if (!response.ok) throw new Error(`${value.error}: ${value.message}`);
+  const sent = request(url, { method, headers: { 'content-type': 'application/json' }, agent: false });
+  sent.end(body && JSON.stringify(body));
+  const [response] = await once(sent, 'response');
+  const { value } = await json(response);
+  if (response.statusCode !== 200) throw new Error(`${value.error}: ${value.message}`);
   return value;
 }
 
