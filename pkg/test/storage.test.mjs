@@ -30,7 +30,7 @@ const visit = async (given, fails = false) => {
   const head = Number(await provider.request({ method: 'eth_blockNumber' }));
   if (fails) {
     await until(() => told.length > 0, 'an error of the store');
-    // There is no second one.
+    // A second one would follow soon.
     await pause(200);
   } else await storedUpTo(head);
   provider.close();

@@ -6,8 +6,8 @@ import { listen } from './upstream.mjs';
 
 /**
  * Starts a chain with `blocks` blocks and serves it with open CORS; headers are requested one by one. `asked.count` counts requests, and `asked.kinds`
- * holds those that differ; `before(request)` is awaited before each exchange and may respond itself by returning [status, headers]; `change(transport)` returns the transport that
- * answers at a path that begins with `/changed`; `options` are more options of the chain.
+ * holds those that differ; `before(request)` is awaited before each exchange and may respond itself by returning [status, headers];
+ * `change(transport)` returns the transport that answers at a path that begins with `/changed`; `options` are more options of the chain.
  */
 export async function serveChain(blocks, before = async () => undefined, change = (transport) => transport, options = {}) {
   const chain = await createDevChain({ blockTime: 'manual', ...options });
@@ -39,7 +39,10 @@ export async function serveChain(blocks, before = async () => undefined, change 
     ask,
     url,
     asked,
-    /** The number of different requests during some work, at `path` if one is given. Checks for new blocks repeat theirs, for as long as the work takes. */
+    /**
+     * The number of different requests during some work, at `path` if one is given. Checks for new blocks repeat theirs, for as long as the work
+     * takes.
+     */
     async during(work, path = '') {
       asked.kinds.clear();
       await work();
