@@ -173,6 +173,9 @@ pub struct DevArgs {
     /// Flags of calls.
     #[command(flatten)]
     pub calls: CallArgs,
+    /// Flags of the peer-to-peer network.
+    #[command(flatten)]
+    pub peers: PeerArgs,
     /// Flags of the server.
     #[command(flatten)]
     pub server: ServerArgs,
@@ -196,6 +199,9 @@ pub struct FollowArgs {
     /// Flags of calls.
     #[command(flatten)]
     pub calls: CallArgs,
+    /// Flags of the peer-to-peer network.
+    #[command(flatten)]
+    pub peers: PeerArgs,
     /// Flags of the server.
     #[command(flatten)]
     pub server: ServerArgs,
@@ -248,10 +254,20 @@ pub struct LightArgs {
     pub server: ServerArgs,
 }
 
+/// Flags of a chain that nodes of the peer-to-peer network can read.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PeerArgs {
+    /// Serve the chain to nodes of the peer-to-peer network, at this port of --host; 0 picks a free one. Nodes and light
+    /// clients (rootlight light --peer) synchronize from it
+    #[arg(long, value_name = "N")]
+    pub p2p_port: Option<u16>,
+}
+
 const LIGHT_HELP: &str = "\
 Examples:
   rootlight light --upstream https://node.example/KEY
-  rootlight light --network regtest --upstream replay:recording --checkpoint 0:0x8ea7... --http-port 0";
+  rootlight light --network regtest --upstream replay:recording --checkpoint 0:0x8ea7... --http-port 0
+  rootlight light --peer e3a2...c215@node.example:5050 --upstream https://node.example/KEY";
 
 /// Flags of `sidecar`.
 #[derive(Debug, Args)]

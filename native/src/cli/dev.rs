@@ -8,7 +8,7 @@ use rootlight::engine::DevNode;
 use tracing::{error, info};
 
 use super::args::DevArgs;
-use super::{CommandError, banner, runtime, serving, verify};
+use super::{CommandError, banner, peers, runtime, serving, verify};
 use crate::local::{Entropy, LocalOptions, LocalService, moment};
 use crate::store::{Persist, Store};
 
@@ -45,6 +45,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
                 banner::print(&network, &shown, endpoints);
             }
         };
+        let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
         let ticking = tokio::spawn(tick(service.clone()));
         let served = serving::serve(service.clone(), &args.server, announce).await;
         ticking.abort();

@@ -10,7 +10,7 @@ use rootlight::types::B256;
 use tracing::{debug, error, info};
 
 use super::args::FollowArgs;
-use super::{CommandError, runtime, serving, verify};
+use super::{CommandError, peers, runtime, serving, verify};
 use crate::follow::{Fetched, FollowError, FollowOptions, Target, follow};
 use crate::local::{Entropy, LocalOptions, LocalService, moment};
 use crate::service::Service as _;
@@ -40,6 +40,7 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
         bans.keep(vec![upstream.clone()]);
     }
     runtime()?.block_on(async {
+        let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
         let target = Arc::new(Following(service.clone()));
         // A task of its own, so that a long step of it does not delay new connections.
         let mut following =

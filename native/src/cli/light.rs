@@ -8,9 +8,8 @@ use rootlight::light::{SyncOptions, Unproven};
 use tracing::info;
 
 use super::args::LightArgs;
-use super::{CommandError, runtime, serving, verify};
+use super::{CommandError, peers, runtime, serving, verify};
 use crate::light::{LightOptions, LightService, Start, start};
-use crate::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
 use crate::unix_time::unix_time;
 use crate::upstream::{self, HttpConfig, SharedUpstream};
 
@@ -50,27 +49,6 @@ fn count_upstreams(args: &LightArgs) -> usize {
     args.upstream.len() + args.peer.len()
 }
 
-/// Starts to dial the peers that `--peer` names.
-fn peers(args: &LightArgs, network: &Network, start: &Start) -> Result<Vec<SharedUpstream>, CommandError> {
-    if args.peer.is_empty() {
-        return Ok(Vec::new());
-    }
-    // A chain of tests may have another block 0 than its network's.
-    let genesis = match start {
-        Start::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
-        _ => network.genesis_hash,
-    };
-    let identity =
-        Identity::open(network, genesis, args.data_dir.as_deref()).map_err(CommandError::failed)?;
-    let (identity, network, nodes) =
-        (Arc::new(identity), Arc::new(network.clone()), Arc::new(StateNodes::default()));
-    let dial = |address: &PeerAddress| -> SharedUpstream {
-        let (identity, network, nodes) = (identity.clone(), network.clone(), nodes.clone());
-        Arc::new(PeerUpstream::new(identity, address.clone(), network, nodes))
-    };
-    Ok(args.peer.iter().map(dial).collect())
-}
-
 fn serve(
     network: Network,
     args: &LightArgs,
@@ -80,7 +58,7 @@ fn serve(
     let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
-        upstreams.extend(peers(args, &network, &start)?);
+        upstreams.extend(peers::upstreams(args, &network, &start)?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         match &start {

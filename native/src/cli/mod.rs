@@ -13,6 +13,7 @@ mod logging;
 mod manual;
 mod methods;
 mod operations;
+mod peers;
 mod print;
 mod record;
 mod reload;
