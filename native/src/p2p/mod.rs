@@ -30,6 +30,7 @@ pub use chain::{PeerChain, ServedBlock, ServedHead, SharedChain};
 pub use error::PeerError;
 pub use local_chain::LocalChain;
 pub use node::{Identity, IdentityError, PeerNode};
+pub use respond::respond;
 pub use serve::PeerServer;
 pub use state::StateNodes;
 pub use upstream::PeerUpstream;

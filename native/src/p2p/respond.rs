@@ -25,7 +25,7 @@ const CHECKPOINT_DEPTH: u64 = 3_840;
 
 /// The payload of the message that answers a request, as the reference node answers it; `None` where it says nothing: it
 /// lacks what is asked for, or more is asked for than it gives.
-pub(super) fn respond(chain: &dyn PeerChain, id: u64, request: Request) -> Option<Vec<u8>> {
+pub fn respond(chain: &dyn PeerChain, id: u64, request: Request) -> Option<Vec<u8>> {
     let wrap = |response| Some(Message::Response { id, response }.encode());
     let payload = match request {
         Request::BlockHash { height } => wrap(Response::BlockHash(

@@ -14,9 +14,10 @@ use rootlight::types::{Block, BlockRef, SealedHeader};
 use rootlight_native::p2p::{Identity, PeerAddress, PeerChain, PeerServer, ServedBlock, ServedHead};
 use tokio::sync::watch;
 
-/// Blocks 0 to 5060 of the recording with their uncles, and nine states.
+/// Blocks 0 to 5060 of the recording, its side blocks, and nine states.
 pub(crate) struct RecordedChain {
     blocks: Vec<(SealedHeader, Block)>,
+    sides: Vec<(SealedHeader, Block)>,
     by_hash: BTreeMap<B256, usize>,
     sums: Vec<U256>,
     nodes: BTreeMap<B256, Bytes>,
@@ -30,6 +31,17 @@ fn unpacked(path: &Path) -> Vec<u8> {
     bytes
 }
 
+/// The blocks of a file, at most this many.
+fn decoded(bytes: &[u8], most: usize, network: &Network) -> Vec<(SealedHeader, Block)> {
+    let (mut reader, mut list) = (Reader::new(bytes), Vec::new());
+    while !reader.is_empty() && list.len() < most {
+        let rlp = reader.next_raw("block").unwrap();
+        let block = Block::decode(rlp, &|number| network.header_shape(number)).unwrap();
+        list.push((block.header.clone().seal(), block));
+    }
+    list
+}
+
 impl RecordedChain {
     /// Reads the blocks up to `head`; `None` where the recordings are absent.
     pub(crate) fn read(head: u64) -> Option<Arc<Self>> {
@@ -38,12 +50,8 @@ impl RecordedChain {
         let (blocks, nodes) =
             (unpacked(&folder.join("blocks.bin.gz")), unpacked(&folder.join("nodes.bin.gz")));
         let roots = String::from_utf8(unpacked(&folder.join("roots.txt.gz"))).unwrap();
-        let (mut reader, mut list) = (Reader::new(&blocks), Vec::new());
-        while !reader.is_empty() && list.len() as u64 <= head {
-            let rlp = reader.next_raw("block").unwrap();
-            let block = Block::decode(rlp, &|number| network.header_shape(number)).unwrap();
-            list.push((block.header.clone().seal(), block));
-        }
+        let sides = decoded(&unpacked(&folder.join("side_blocks.bin.gz")), usize::MAX, &network);
+        let list = decoded(&blocks, usize::try_from(head).unwrap() + 1, &network);
         let (mut reader, mut known) = (Reader::new(&nodes), BTreeMap::new());
         while !reader.is_empty() {
             let node = reader.next_str("node").unwrap();
@@ -53,11 +61,20 @@ impl RecordedChain {
         let by_hash = list.iter().enumerate().map(|(index, (header, _))| (header.hash(), index)).collect();
         let (blocks, sums) = (list, roots.lines().map(sum).collect());
         let changes = watch::Sender::new(0);
-        Some(Arc::new(Self { blocks, by_hash, sums, nodes: known, submitted: Mutex::default(), changes }))
+        Some(Arc::new(Self {
+            blocks,
+            sides,
+            by_hash,
+            sums,
+            nodes: known,
+            submitted: Mutex::default(),
+            changes,
+        }))
     }
 
     fn at(&self, hash: &B256) -> Option<&(SealedHeader, Block)> {
-        self.blocks.get(*self.by_hash.get(hash)?)
+        let side = || self.sides.iter().find(|(header, _)| header.hash() == *hash);
+        self.by_hash.get(hash).and_then(|index| self.blocks.get(*index)).or_else(side)
     }
 }
 

@@ -7,3 +7,4 @@ mod common;
 mod chain;
 mod dev;
 mod recorded;
+mod sessions;
