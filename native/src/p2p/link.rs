@@ -46,6 +46,11 @@ pub(super) trait Host: Send + Sync + 'static {
     fn requested(&self, _id: u64, _request: Request) -> Option<Vec<u8>> {
         None
     }
+
+    /// Places for the answers to all peers; `None` if nothing is answered.
+    fn turns(&self) -> Option<Arc<Semaphore>> {
+        None
+    }
 }
 
 /// A question, and where its response goes.
@@ -205,8 +210,13 @@ async fn answer_in_turn(
     mut questions: mpsc::Receiver<Question>,
     answered: mpsc::Sender<Vec<u8>>,
 ) {
+    let turns = host.turns();
     while let Some(question) = questions.recv().await {
         let host = host.clone();
+        let _turn = match turns.clone() {
+            Some(turns) => turns.acquire_owned().await.ok(),
+            None => None,
+        };
         let run = move || host.requested(question.id, question.request);
         if let Ok(Some(payload)) = crate::priority::spawn_lowered(None, run).await
             && answered.send(payload).await.is_err()

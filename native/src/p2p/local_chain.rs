@@ -7,7 +7,7 @@ use rootlight::engine::{BlockHeader, View};
 use rootlight::trie::NodeSource;
 use rootlight::types::{BlockRef, SealedHeader};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::chain::{PeerChain, ServedBlock, ServedHead};
 use crate::local::LocalService;
@@ -19,17 +19,21 @@ const MAX_TRANSACTION: usize = 128 * 1024;
 /// Most transactions of one message that are taken.
 const MAX_SUBMITTED: usize = 256;
 
+/// Most messages with transactions that are worked on. Further ones are dropped: their senders tell other nodes too.
+const MAX_SUBMITTING: usize = 8;
+
 /// The chain of a [`LocalService`].
 pub struct LocalChain {
     service: Arc<LocalService>,
     runtime: Handle,
+    submitting: Arc<Semaphore>,
 }
 
 impl LocalChain {
     /// Serves this chain; must be called inside a runtime.
     #[must_use]
     pub fn new(service: Arc<LocalService>) -> Self {
-        Self { service, runtime: Handle::current() }
+        Self { service, runtime: Handle::current(), submitting: Arc::new(Semaphore::new(MAX_SUBMITTING)) }
     }
 
     fn with_header<T>(
@@ -90,7 +94,9 @@ impl PeerChain for LocalChain {
 
     fn submit(&self, transactions: Vec<Vec<u8>>) {
         let service = self.service.clone();
+        let Ok(place) = self.submitting.clone().try_acquire_owned() else { return };
         self.runtime.spawn(async move {
+            let _place = place;
             for raw in transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_SUBMITTED)
             {
                 let params = hex::encode_prefixed(raw);

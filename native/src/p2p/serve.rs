@@ -10,6 +10,7 @@ use rootlight_p2p::message::{Parent, Push, Request, Status};
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
@@ -18,12 +19,20 @@ use super::error::PeerError;
 use super::link::{Host, Link};
 use super::node::Identity;
 use super::respond::respond;
+use crate::priority;
 
 /// Most connections at a time.
 const MAX_PEERS: usize = 32;
 
 /// Most connections of one address at a time. A house or a cloud of several nodes has one address.
 const MAX_OF_ADDRESS: usize = 8;
+
+/// Longest message of a peer that is read, in bytes. Peers send requests, transactions and single blocks.
+const READ_LIMIT: usize = 2 * 1024 * 1024;
+
+/// Least time between two connections that are accepted: a handshake takes a part of a millisecond of a processor, and
+/// anyone can ask for one.
+const ACCEPT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Time between two statuses, as stock nodes send them.
 const STATUS_INTERVAL: Duration = Duration::from_secs(11);
@@ -102,6 +111,8 @@ impl Drop for Place {
 
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
     let places = Arc::new(Places::default());
+    // One processor at least is left to others, if there are several.
+    let turns = Arc::new(Semaphore::new(priority::processors().saturating_sub(1).max(1)));
     // Connections end with the server.
     let mut serving = tokio::task::JoinSet::new();
     loop {
@@ -114,10 +125,11 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
                 continue;
             }
         };
+        tokio::time::sleep(ACCEPT_INTERVAL).await;
         let Some(place) = places.enter(from.ip().to_canonical()) else { continue };
-        let (identity, chain) = (identity.clone(), chain.clone());
+        let (identity, peer) = (identity.clone(), ServedPeer { chain: chain.clone(), turns: turns.clone() });
         serving.spawn(async move {
-            let outcome = serve(stream, &identity, chain, port).await;
+            let outcome = serve(stream, &identity, peer, port).await;
             debug!("peer at {from}: {}", outcome.unwrap_or_else(|error| error.to_string()));
             drop(place);
         });
@@ -128,17 +140,23 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
 async fn serve(
     stream: TcpStream,
     identity: &Identity,
-    chain: SharedChain,
+    peer: ServedPeer,
     port: u16,
 ) -> Result<String, PeerError> {
+    let chain = peer.chain.clone();
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
-    let mut config = SessionConfig { listen_port: port, serves_snap: true, ..identity.config().clone() };
+    let mut config = SessionConfig {
+        listen_port: port,
+        serves_snap: true,
+        read_limit: READ_LIMIT,
+        ..identity.config().clone()
+    };
     if let Some(head) = chain.head() {
         (config.best_hash, config.total_difficulty) = (head.block.hash, head.total_difficulty);
     }
     let session = Session::accept(identity.key(), HandshakeSecrets::from_random(&random), config, 0)?;
-    let link = Link::open(stream, session, Arc::new(ServedPeer(chain.clone()))).await?;
+    let link = Link::open(stream, session, Arc::new(peer)).await?;
     debug!("peer {}: {}", short(&link.peer.id), link.peer.hello.client_id);
     let mut changes = chain.changes();
     let mut statuses = tokio::time::interval(STATUS_INTERVAL);
@@ -173,17 +191,24 @@ fn short(id: &NodeId) -> String {
 }
 
 /// A peer that is served. Its blocks and its announcements are not used: nobody's chain is taken unasked.
-struct ServedPeer(SharedChain);
+struct ServedPeer {
+    chain: SharedChain,
+    turns: Arc<Semaphore>,
+}
 
 impl Host for ServedPeer {
     fn pushed(&self, push: Push<'_>) {
         if let Push::Transactions(transactions) = push {
-            self.0.submit(transactions.iter().map(<[u8]>::to_vec).collect());
+            self.chain.submit(transactions.iter().map(<[u8]>::to_vec).collect());
         }
     }
 
     fn requested(&self, id: u64, request: Request) -> Option<Vec<u8>> {
-        respond(&*self.0, id, request)
+        respond(&*self.chain, id, request)
+    }
+
+    fn turns(&self) -> Option<Arc<Semaphore>> {
+        Some(self.turns.clone())
     }
 }
 
