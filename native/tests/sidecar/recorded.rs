@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes, hex};
+use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
+use rootlight::light::UpstreamRequest;
 use rootlight::rpc::Profile;
 use rootlight::trie::{self, EMPTY_ROOT, Loader, NodeSource as _, StoreFault, TrieStore as _, WalkError};
 use rootlight_native::light::{LightOptions, LightService};
@@ -14,7 +16,8 @@ use rootlight_native::replay::Replay;
 use rootlight_native::rskj_store::{OpenStoreError, RskjStore};
 use rootlight_native::service::Service;
 use rootlight_native::sidecar::{SidecarOptions, SidecarService};
-use rootlight_native::upstream::{HttpConfig, open_with};
+use rootlight_native::upstream::{HttpConfig, Upstream, UpstreamResult, open_with};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::beside::{Node, ask, asked};
@@ -432,4 +435,54 @@ async fn final_answers_of_the_node_are_kept() {
     let range = json!([{"fromBlock": "0x0", "toBlock": "0x7d0"}]);
     let refused = ask(&service, "eth_getLogs", range).await;
     assert_eq!(refused["error"]["code"], -32012, "{refused}");
+}
+
+/// The recorded node with a long member in each block.
+struct Padded(Arc<Node>);
+
+impl Upstream for Padded {
+    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move {
+            let blocks: Vec<bool> = calls.iter().map(|call| call.method == "eth_getBlockByNumber").collect();
+            let results = self.0.request(calls).await.into_iter().zip(blocks);
+            results
+                .map(|(result, block)| if block { result.map(|raw| padded(&raw)) } else { result })
+                .collect()
+        })
+    }
+
+    fn name(&self) -> &str {
+        "padded node"
+    }
+}
+
+fn padded(raw: &RawValue) -> Box<RawValue> {
+    let mut value: Value = serde_json::from_str(raw.get()).unwrap();
+    value["padding"] = "0".repeat(300 << 10).into();
+    serde_json::value::to_raw_value(&value).unwrap()
+}
+
+/// Responses that are kept count towards the limit of a batch's answer like those that were asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn kept_answers_of_the_node_count_towards_the_limit_of_a_batch() {
+    let Some((chain, store)) = recorded() else { return };
+    let node = Node::new(Replay::open(&chain).unwrap());
+    let upstream = Arc::new(Padded(node.clone()));
+    let service =
+        SidecarService::start(Network::regtest(), upstream, store, SidecarOptions::default()).await.unwrap();
+    service.settled(Duration::from_secs(60)).await;
+    let block = ask(&service, "eth_getBlockByNumber", json!(["0x7", true])).await;
+    assert!(block["result"]["padding"].as_str().is_some_and(|padding| padding.len() == 300 << 10));
+    asked(&node);
+    let call =
+        |id| json!({"jsonrpc": "2.0", "id": id, "method": "eth_getBlockByNumber", "params": ["0x7", true]});
+    let batch = Value::from_iter((0..50).map(call));
+    let body = service.answer(batch.to_string().into_bytes()).await.body().unwrap();
+    assert!(!asked(&node).iter().any(|method| method == "eth_getBlockByNumber"), "the block was kept");
+    let answers: Vec<Value> = serde_json::from_str(&body).unwrap();
+    let (given, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer["error"].is_null());
+    assert_eq!(answers.len(), 50);
+    let (one, limit) = (block["result"].to_string().len(), 10 << 20);
+    assert!(given.len() * one <= limit && limit < (given.len() + 1) * one, "{} of {one} bytes", given.len());
+    assert!(refused.iter().all(|answer| answer["error"]["code"] == -32011), "{:?}", refused.first());
 }
