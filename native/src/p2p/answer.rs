@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::block::Blocks;
 use super::error::PeerError;
 use super::node::PeerNode;
-use super::state::{self, StateNodes};
+use super::state::{self, Searched, StateNodes};
 
 /// A block that a request names.
 #[derive(Debug, Clone, Copy)]
@@ -35,11 +35,12 @@ pub(super) struct Answers {
     node: Arc<PeerNode>,
     blocks: Blocks,
     nodes: Arc<StateNodes>,
+    searched: Searched,
 }
 
 impl Answers {
     pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>, nodes: Arc<StateNodes>) -> Self {
-        Self { blocks: Blocks::new(node.clone(), network), node, nodes }
+        Self { blocks: Blocks::new(node.clone(), network), node, nodes, searched: Searched::default() }
     }
 
     /// Answers one request with what the peer sends.
@@ -126,8 +127,9 @@ impl Answers {
         keys: Vec<Vec<u8>>,
     ) -> Result<Option<(BTreeMap<B256, Bytes>, B256)>, PeerError> {
         let Some(header) = self.header(block).await? else { return Ok(None) };
-        let nodes = state::find(&self.node, &self.nodes, header.number, header.state_root, keys).await?;
-        Ok(Some((nodes, header.state_root)))
+        let (block, root) = (header.number, header.state_root);
+        let nodes = state::find(&self.node, &self.nodes, &self.searched, block, root, keys).await?;
+        Ok(Some((nodes, root)))
     }
 
     /// The members of `eth_getProof` from which the core reads: the nodes.

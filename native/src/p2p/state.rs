@@ -29,6 +29,9 @@ const MAX_SEARCH_BYTES: usize = 64 * 1024 * 1024;
 /// state for a moment.
 const MAX_FAILURES: usize = 3;
 
+/// Most states whose root and size are remembered of a peer.
+const MAX_SEARCHED: usize = 64;
+
 /// Weighs nodes by their bytes.
 #[derive(Clone)]
 struct ByBytes;
@@ -43,13 +46,11 @@ impl Weighter<B256, Bytes> for ByBytes {
 /// Nodes and long values of states, each under its hash. All peers share them: a hash says whose bytes they are.
 pub struct StateNodes {
     kept: Cache<B256, Bytes, ByBytes>,
-    /// The state that was searched last, and the size of its trie: keys of the next block's state are near there.
-    newest: Mutex<Option<(B256, u64)>>,
 }
 
 impl Default for StateNodes {
     fn default() -> Self {
-        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, ByBytes), newest: Mutex::default() }
+        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, ByBytes) }
     }
 }
 
@@ -59,13 +60,26 @@ impl NodeSource for StateNodes {
     }
 }
 
-impl StateNodes {
-    fn newest(&self) -> Option<(B256, u64)> {
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+/// Roots of the states that were searched at one peer, and the sizes of their tries. Keys of a later state are near the same
+/// places. Peers do not share this: the roots come from the peer's own headers, and a wrong size would make requests
+/// to others fail.
+#[derive(Default)]
+pub(super) struct Searched(Mutex<BTreeMap<u64, (B256, u64)>>);
+
+impl Searched {
+    /// The last state at or below a block. A state above may be larger, and a peer does not respond to a request for what
+    /// lies beyond the end.
+    fn before(&self, block: u64) -> Option<(B256, u64)> {
+        let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        states.range(..=block).next_back().map(|(_, state)| *state)
     }
 
-    fn searched(&self, root: B256, size: u64) {
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, size));
+    fn add(&self, block: u64, root: B256, size: u64) {
+        let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        states.insert(block, (root, size));
+        while states.len() > MAX_SEARCHED {
+            states.pop_first();
+        }
     }
 }
 
@@ -93,14 +107,15 @@ impl NodeSource for SearchNodes<'_> {
 pub(super) async fn find(
     node: &PeerNode,
     shared: &Arc<StateNodes>,
+    searched: &Searched,
     block: u64,
     root: B256,
     keys: Vec<Vec<u8>>,
 ) -> Result<BTreeMap<B256, Bytes>, PeerError> {
-    let newest = shared.newest();
-    let seek = Seek::new(root, newest.map(|(_, size)| size), keys);
+    let earlier = searched.before(block);
+    let seek = Seek::new(root, earlier.map(|(_, size)| size), keys);
     let mut seek = seek.map_err(|_| PeerError::Params("too many keys of one state"))?;
-    if let Some((earlier, _)) = newest {
+    if let Some((earlier, _)) = earlier {
         seek = seek.near(earlier);
     }
     let (mut failures, mut bytes, mut under_way) = (0, 0usize, FuturesUnordered::new());
@@ -123,7 +138,7 @@ pub(super) async fn find(
         match payload.and_then(|payload| take(&payload, block, root, from)) {
             Ok((found, size)) => {
                 seek.received(from);
-                shared.searched(root, size);
+                searched.add(block, root, size);
                 for (hash, piece) in found {
                     bytes = bytes.saturating_add(piece.len());
                     shared.kept.insert(hash, piece.clone());
@@ -134,11 +149,16 @@ pub(super) async fn find(
                 }
             }
             Err(error) => {
+                let guessed = seek.is_guess();
                 seek.failed(from);
                 failures += 1;
-                if failures >= MAX_FAILURES
-                    || !matches!(error, PeerError::Chunk { error: ChunkError::Root { .. }, .. })
-                {
+                let again = match error {
+                    PeerError::Chunk { error: ChunkError::Root { .. }, .. } => true,
+                    // The state is smaller than an earlier one was.
+                    PeerError::NoResponse(_) => guessed,
+                    _ => false,
+                };
+                if failures >= MAX_FAILURES || !again {
                     return Err(error);
                 }
             }

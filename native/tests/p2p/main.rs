@@ -6,5 +6,7 @@ mod common;
 
 mod chain;
 mod dev;
+mod hostile;
+mod hostile_peer;
 mod recorded;
 mod sessions;

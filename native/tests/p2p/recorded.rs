@@ -94,6 +94,23 @@ async fn recorded_state_is_proven_by_chunks_alone() {
     assert!(counts.len() == 4 && counts.values().all(|count| *count > 3), "{counts:?}");
 }
 
+/// A state that is smaller than the one searched before is found too: offsets beyond its end get no response.
+#[tokio::test(flavor = "multi_thread")]
+async fn older_states_are_found_after_newer_ones() {
+    let Some((_server, _chain, light)) = recorded(5060).await else { return };
+    let mut states = keys();
+    states.sort_by_key(|state| std::cmp::Reverse(state["block"].as_u64()));
+    for state in states {
+        let block = format!("{:#x}", state["block"].as_u64().unwrap());
+        let accounts = state["keys"].as_array().unwrap().iter().filter(|key| key["kind"] == "account");
+        for key in accounts.filter(|key| key["rpc"]["balance"].is_string()).step_by(9) {
+            let address = format!("0x{}", key["address"].as_str().unwrap());
+            let answer = ask(&light, "eth_getBalance", json!([address, block])).await;
+            assert_eq!(answer["result"], key["rpc"]["balance"], "block {block}: {answer}");
+        }
+    }
+}
+
 /// Blocks, transactions and uncles need headers and bodies; what peers have no message for is refused in words.
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_are_proven_and_receipts_are_refused_with_the_reason() {

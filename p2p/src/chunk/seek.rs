@@ -140,6 +140,12 @@ impl Seek {
         }
     }
 
+    /// Whether nothing but unproven numbers, the size of the trie or the places of keys in an earlier state, leads to the
+    /// offsets that are requested.
+    pub fn is_guess(&self) -> bool {
+        (self.size.is_some() || self.earlier.is_some()) && self.keys.iter().all(|key| key.at.is_none())
+    }
+
     /// Whether every key has an answer.
     pub fn is_finished(&self) -> bool {
         self.keys.iter().all(|key| key.answer.is_some())
