@@ -198,7 +198,13 @@ impl PinnedHead {
 
     /// An upstream's name, without credentials.
     pub fn upstream_name(&self, upstream: usize) -> Option<&str> {
-        self.config.upstreams.get(upstream).map(String::as_str)
+        let present = self.states.get(upstream).and_then(|state| state.name.as_deref());
+        present.or_else(|| self.config.upstreams.get(upstream).map(String::as_str))
+    }
+
+    /// How many sources had answered in an upstream's place before the present one.
+    pub fn turn(&self, upstream: usize) -> Option<u64> {
+        self.states.get(upstream).map(|state| state.turn)
     }
 
     /// Whether an upstream is resting after a failure. It is still asked if no other can prove a fact.
