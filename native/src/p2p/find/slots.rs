@@ -1,0 +1,49 @@
+//! The slots of a light client.
+
+use std::sync::Arc;
+
+use rootlight::consensus::Network;
+use rootlight_p2p::discovery::Node;
+
+use super::book::NodeBook;
+use super::finder::Finder;
+use super::known::peer_address;
+use super::slot::PeerSlot;
+use crate::p2p::{Identity, PeerUpstream, Reach, StateNodes};
+use crate::upstream::SharedUpstream;
+
+/// What the slots of a light client need.
+pub struct SlotOptions {
+    /// Number of slots.
+    pub count: usize,
+    /// Who we are to the nodes.
+    pub identity: Arc<Identity>,
+    /// The chain.
+    pub network: Arc<Network>,
+    /// Nodes of states, shared with other peers.
+    pub nodes: Arc<StateNodes>,
+}
+
+/// What the slots share. The finder lives as long as one of them.
+pub(super) struct Shared {
+    pub(super) book: Arc<NodeBook>,
+    options: SlotOptions,
+    _finder: Finder,
+}
+
+impl Shared {
+    /// Starts to dial a node.
+    pub(super) fn upstream(&self, node: &Node) -> PeerUpstream {
+        let SlotOptions { identity, network, nodes, .. } = &self.options;
+        let reach = Reach::Found { private: self.book.allows_private() };
+        PeerUpstream::within(identity.clone(), peer_address(node), reach, network.clone(), nodes.clone())
+    }
+}
+
+/// Starts slots that take nodes from the finder's book; must be called inside a runtime.
+#[must_use]
+pub fn start_slots(finder: Finder, options: SlotOptions) -> Vec<SharedUpstream> {
+    let (book, count) = (finder.book().clone(), options.count);
+    let shared = Arc::new(Shared { book, options, _finder: finder });
+    (0..count).map(|index| Arc::new(PeerSlot::start(index, shared.clone())) as SharedUpstream).collect()
+}
