@@ -5,6 +5,7 @@ mod banner;
 mod calls;
 mod config;
 mod dev;
+mod discovery;
 mod entry;
 mod follow;
 mod keys;
@@ -12,6 +13,7 @@ mod light;
 mod logging;
 mod manual;
 mod methods;
+mod nodes;
 mod operations;
 mod peers;
 mod print;
@@ -34,6 +36,7 @@ pub use args::{
 };
 pub use entry::{EntryArgs, Opened};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
+pub use nodes::{CrawlArgs, PeersArgs};
 pub use operations::OperationArgs;
 
 /// Why a command did not succeed.
@@ -142,6 +145,8 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Dev(args)) => dev::run(&args, cli.common.silent),
         Some(Command::Follow(args)) => follow::run(&args),
         Some(Command::Light(args)) => light::run(&args),
+        Some(Command::Peers(args)) => nodes::peers(&args),
+        Some(Command::Crawl(args)) => nodes::crawl(&args),
         Some(Command::Sidecar(args)) => sidecar::run(&args),
         Some(Command::Keys(args)) => keys::run(args),
         Some(Command::Methods { json }) => methods::run(json),

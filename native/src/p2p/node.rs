@@ -440,6 +440,23 @@ mod tests {
         assert_ne!(*Identity::open(&Network::regtest(), B256::ZERO, None).unwrap().id(), first);
     }
 
+    /// A name that others told of may lead anywhere, so what it leads to is looked at.
+    #[tokio::test]
+    async fn addresses_out_of_reach_are_not_dialled() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
+            let id = *random_key().unwrap().id();
+            let address = PeerAddress { id, host: host.into(), port };
+            let refused = connect(&address, Reach::Found { private: false }).await.unwrap_err();
+            assert!(refused.to_string().contains("private"), "{host}: {refused}");
+            if host == "127.0.0.1" {
+                connect(&address, Reach::Found { private: true }).await.unwrap();
+                connect(&address, Reach::Any).await.unwrap();
+            }
+        }
+    }
+
     #[test]
     fn networks_without_known_peers_have_no_identity() {
         assert!(matches!(

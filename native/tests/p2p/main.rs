@@ -6,5 +6,7 @@ mod common;
 
 mod chain;
 mod dev;
+mod find;
+mod liar;
 mod recorded;
 mod sessions;

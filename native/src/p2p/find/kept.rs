@@ -26,11 +26,11 @@ struct Kept {
     nodes: Vec<KeptNode>,
 }
 
-/// Reads the nodes of a network; nothing is as good as an empty file.
+/// Reads the nodes of a peer-to-peer network that are kept in a folder; no file has none.
 ///
 /// # Errors
 /// The file cannot be read, is damaged, or has nodes of another network.
-pub(super) fn read(folder: &Path, network: u64) -> io::Result<Vec<KnownNode>> {
+pub fn read(folder: &Path, network: u64) -> io::Result<Vec<KnownNode>> {
     let file = match File::open(folder.join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         file => file?,

@@ -22,7 +22,7 @@ pub use book::NodeBook;
 pub use boot::{BootHost, BootHostError};
 pub use crawl::{CrawlOptions, SnapOffer, Visit, Visited, crawl};
 pub use finder::{Finder, FinderOptions};
-pub use kept::FILE;
+pub use kept::{FILE, read as read_kept};
 pub use known::{Caught, KnownNode};
 pub use slot::PeerSlot;
 pub use slots::{SlotOptions, start_slots};
