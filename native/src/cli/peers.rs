@@ -42,7 +42,8 @@ pub(super) async fn upstreams(
     let mut upstreams: Vec<SharedUpstream> = args.peer.iter().map(dial).collect();
     if finds {
         let finder = discovery::start(&args.finding, &network, args.data_dir.as_deref()).await?;
-        let options = SlotOptions { count: args.peers.into(), identity, network, nodes };
+        let avoid = args.peer.iter().map(|peer| peer.id).collect();
+        let options = SlotOptions { count: args.peers.into(), identity, avoid, network, nodes };
         upstreams.extend(start_slots(finder, options));
     }
     Ok(upstreams)

@@ -9,11 +9,12 @@ use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use tracing::{info, warn};
 
 use super::ask::{Fetched, ask_counted};
+use super::dismiss::Watched;
 use super::shared::Shared;
 use crate::metrics::{Checked, metrics};
 use crate::progress::{WORTH_A_BAR, progress_bar};
 use crate::unix_time::unix_time;
-use crate::upstream::{SharedUpstream, Turn};
+use crate::upstream::SharedUpstream;
 
 /// Time between two progress lines.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
@@ -30,9 +31,9 @@ const HINT_PAUSE: Duration = Duration::from_millis(200);
 /// Follows one upstream until the service is dropped.
 pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
     let mut outbox = Outbox::default();
-    let mut turn = None;
+    let mut watched = None;
     loop {
-        take_turn(&shared, index, &upstream, &mut turn);
+        take_turn(&shared, index, &upstream, &mut watched);
         let requests = shared.client.receipt_requests(index, &mut outbox, now());
         if !requests.is_empty() {
             let again = outbox.resend_requests(ask_counted(index, &upstream, requests).await.answers);
@@ -53,11 +54,11 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
                     warn!("verification of headers was interrupted");
                     tokio::time::sleep(LONGEST_SLEEP).await;
                 }
-                log.lock().unwrap_or_else(PoisonError::into_inner).report(
-                    &shared,
-                    index,
-                    turn.as_ref().map_or(upstream.name(), |turn| &turn.name),
-                );
+                let name = watched.as_ref().map_or(upstream.name(), Watched::name);
+                log.lock().unwrap_or_else(PoisonError::into_inner).report(&shared, index, name);
+                if let Some(watched) = &mut watched {
+                    watched.strike(&shared, index);
+                }
             }
             SyncStep::Wait(millis) => {
                 let pause = tokio::time::sleep(Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP));
@@ -78,18 +79,18 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
 }
 
 /// Where sources take each other's place: tells the core of a new one, and ends the turn of one that is not to be asked
-/// again. What the core knows is of the source that `turn` remembers.
-fn take_turn(shared: &Shared, index: usize, upstream: &SharedUpstream, turn: &mut Option<Turn>) {
+/// again. What the core knows is of the source that is `watched`.
+fn take_turn(shared: &Shared, index: usize, upstream: &SharedUpstream, watched: &mut Option<Watched>) {
     let Some(mut present) = upstream.turn() else { return };
-    if let Some(known) = turn.as_ref().filter(|known| known.number == present.number)
-        && let Some(reason) = shared.dismissal(index)
+    if let Some(known) = watched.as_ref().filter(|known| known.number() == present.number)
+        && let Some(reason) = known.dismissal(shared, index)
     {
-        upstream.dismiss(known.number, reason);
+        upstream.dismiss(known.number(), reason);
         present = upstream.turn().unwrap_or(present);
     }
-    if turn.as_ref().is_none_or(|known| known.number != present.number) {
+    if watched.as_ref().is_none_or(|known| known.number() != present.number) {
         shared.client.sync_replace(index, present.name.clone());
-        *turn = Some(present);
+        *watched = Some(Watched::new(present));
     }
 }
 

@@ -12,8 +12,9 @@ use rootlight_native::p2p::find::{
     CrawlOptions, Finder, FinderOptions, NodeBook, SlotOptions, Visited, crawl, read_kept, start_slots,
 };
 use rootlight_native::p2p::{Identity, PeerChain, PeerServer, StateNodes};
+use rootlight_p2p::discovery::{Datagram, Endpoint, MessageId, Packet};
 use rootlight_p2p::network::PeerNetwork;
-use rootlight_p2p::rlpx::NodeId;
+use rootlight_p2p::rlpx::{NodeId, NodeKey};
 use serde_json::{Value, json};
 
 use crate::chain::RecordedChain;
@@ -65,6 +66,7 @@ fn light(finder: Finder, slots: usize, genesis: B256) -> LightService {
     let options = SlotOptions {
         count: slots,
         identity,
+        avoid: Vec::new(),
         network: Arc::new(Network::regtest()),
         nodes: Arc::new(StateNodes::default()),
     };
@@ -211,4 +213,34 @@ async fn a_crawl_asks_every_node_once() {
         assert_eq!(visit.hello.listen_port, node.address.port());
         assert_eq!(visit.best_hash, chain.hash_at(500).unwrap());
     }
+}
+
+/// A stranger may have written another's address on its datagrams, so it gets no list of nodes, and nothing longer than
+/// what it sent but the question whether it is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_get_no_list_of_nodes() {
+    let Some(chain) = RecordedChain::read(60) else { return };
+    let first = node(chain.clone(), None).await;
+    let _second = node(chain, Some(first.address)).await;
+    until("there is a node to tell of", async || !first.finder.book().nodes().is_empty()).await;
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let key = NodeKey::from_bytes(&[9; 32]).unwrap();
+    let (network_id, message_id) = (Some(network_id()), MessageId::from_random([3; 16]));
+    let endpoint = Endpoint { host: "127.0.0.1".into(), udp_port: 50_501, tcp_port: 50_501 };
+    let find = Packet::FindNode { target: *key.id(), message_id, network_id };
+    let ping = Packet::Ping { from: endpoint.clone(), to: endpoint, message_id, network_id };
+    let ping = Datagram::encode(&ping, &key).unwrap();
+    socket.send_to(&Datagram::encode(&find, &key).unwrap(), first.address).await.unwrap();
+    socket.send_to(&ping, first.address).await.unwrap();
+    // Answers come in the order of the questions.
+    let mut buffer = [0; 2048];
+    let mut read = async || {
+        let count = tokio::time::timeout(HANG, socket.recv(&mut buffer)).await.unwrap().unwrap();
+        (count, Datagram::decode(&buffer[..count]).unwrap().packet)
+    };
+    let (count, pong) = read().await;
+    assert!(matches!(pong, Packet::Pong { message_id: answered, .. } if answered == message_id), "{pong:?}");
+    assert!(count <= ping.len(), "{count}");
+    let (_, challenge) = read().await;
+    assert!(matches!(challenge, Packet::Ping { .. }), "{challenge:?}");
 }

@@ -1,6 +1,6 @@
 //! The nodes that are known, shared by the finder, the slots and the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,6 +39,8 @@ struct Pages {
     nodes: BTreeMap<NodeId, KnownNode>,
     /// The node of each slot that has one.
     held: BTreeMap<usize, Node>,
+    /// Nodes that no slot takes.
+    avoided: BTreeSet<NodeId>,
     /// Whether the file is older than the book.
     unsaved: bool,
 }
@@ -177,12 +179,16 @@ impl NodeBook {
         self.change(id, |known| known.caught = Some(caught));
     }
 
+    /// Keeps these nodes from the slots.
+    pub(super) fn avoid(&self, nodes: &[NodeId]) {
+        self.pages().avoided.extend(nodes);
+    }
+
     /// Chooses a node for a slot that has none, by the rule of `choose`, and gives it to the slot.
     pub(super) fn take(&self, slot: usize) -> Option<Node> {
         let mut pages = self.pages();
         let held: Vec<Node> = pages.held.values().copied().collect();
-        let allow = |node: &Node| allowed(node.address, self.allow_private);
-        let node = choose(pages.nodes.values(), &held, allow, unix_time())?;
+        let node = choose(pages.nodes.values(), &held, |node| self.allows(&pages, node), unix_time())?;
         pages.held.insert(slot, node);
         Some(node)
     }
@@ -207,9 +213,12 @@ impl NodeBook {
         }
         let others: Vec<Node> =
             pages.held.iter().filter(|(other, _)| **other != slot).map(|(_, node)| *node).collect();
-        let allow = |node: &Node| allowed(node.address, self.allow_private);
         let may_serve = pages.nodes.values().filter(|known| known.snap != Some(false));
-        choose(may_serve, &others, allow, unix_time()).is_some()
+        choose(may_serve, &others, |node| self.allows(&pages, node), unix_time()).is_some()
+    }
+
+    fn allows(&self, pages: &Pages, node: &Node) -> bool {
+        allowed(node.address, self.allow_private) && !pages.avoided.contains(&node.id)
     }
 
     /// Writes the file, if there is a folder and something has changed.

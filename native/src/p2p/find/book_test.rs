@@ -121,6 +121,14 @@ async fn slots_get_different_nodes_and_give_them_back() {
 }
 
 #[test]
+fn nodes_that_are_connected_otherwise_are_left_out() {
+    let book = NodeBook::open(775, false, None);
+    book.found(node(1, "8.8.8.8:1"));
+    book.avoid(&[id(1)]);
+    assert_eq!(book.take(0), None);
+}
+
+#[test]
 fn a_slot_gives_up_a_node_without_state_for_one_that_may_have_it() {
     let hello = |snap: bool| {
         let name = if snap { "snap" } else { "rsk" };

@@ -66,6 +66,8 @@ pub(super) fn choose<'a>(
 mod tests {
     use std::collections::BTreeSet;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::p2p::find::known::Caught;
     use rootlight_p2p::rlpx::NodeId;
@@ -141,6 +143,28 @@ mod tests {
             assert_eq!(chosen(&all, &[]), None, "{seconds}");
             tokio::time::advance(std::time::Duration::from_secs(1)).await;
             assert_eq!(chosen(&all, &[]), Some(1), "{seconds}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is known, and whoever made most of it: the slots spread over networks.
+        #[test]
+        fn slots_spread_over_networks(places in prop::collection::vec((0u8..4, 0u8..3, 1u8..4), 0..40)) {
+            let at = |(number, (a, b, c)): (usize, &(u8, u8, u8))| {
+                node(u8::try_from(number).unwrap(), &format!("{}.1.{b}.{c}:5050", 20 + a))
+            };
+            let all: Vec<KnownNode> = places.iter().enumerate().map(at).collect();
+            let mut held: Vec<Node> = Vec::new();
+            while let Some(node) = choose(all.iter(), &held, |_| true, 0) {
+                let near = |one: &Node, other: &Node| shared(one.address.ip(), other.address.ip());
+                prop_assert!(held.iter().all(|other| !near(other, &node).0), "two of one /24");
+                let elsewhere = all.iter().any(|known| held.iter().all(|other| !near(other, &known.node).1));
+                let apart = held.iter().all(|other| !near(other, &node).1);
+                prop_assert_eq!(apart, elsewhere, "a /16 is shared only where no other is left");
+                held.push(node);
+            }
+            let small: BTreeSet<_> = places.iter().map(|(a, b, _)| (a, b)).collect();
+            prop_assert_eq!(held.len(), small.len(), "every /24 has its node in the end");
         }
     }
 }

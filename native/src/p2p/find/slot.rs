@@ -1,7 +1,6 @@
 //! A slot: an upstream that holds one found node at a time.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,10 +18,6 @@ use crate::p2p::PeerUpstream;
 use crate::p2p::link::Link;
 use crate::upstream::{Dismissal, Turn, Upstream, UpstreamError, UpstreamResult};
 
-/// Exchanges in a row without any answer after which a node is of no use. A node does not answer what it lacks, so a few
-/// are no fault.
-const MAX_SILENT: u32 = 6;
-
 /// How long a request waits for the first node of all.
 const PATIENCE: Duration = Duration::from_secs(8);
 
@@ -32,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Interval between two looks at whether a node is still in its place.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// After so many looks, a node that answers counts as one of use.
+/// After so many looks, a node that tells of blocks counts as one of use.
 const USEFUL_CHECKS: u32 = 12;
 
 /// An upstream that asks one found node, and another one when that is of no use.
@@ -61,8 +56,6 @@ struct State {
 struct Current {
     node: Node,
     upstream: PeerUpstream,
-    /// Exchanges in a row without an answer.
-    silent: AtomicU32,
 }
 
 impl State {
@@ -103,13 +96,12 @@ impl Place {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn current(&self) -> Option<(u64, Arc<Current>)> {
-        let state = self.state();
-        state.current.clone().map(|current| (state.turn, current))
+    fn current(&self) -> Option<Arc<Current>> {
+        self.state().current.clone()
     }
 
     /// The node to ask. At the start, before any slot has one, it is waited for.
-    async fn node(&self) -> Option<(u64, Arc<Current>)> {
+    async fn node(&self) -> Option<Arc<Current>> {
         let wait = async {
             loop {
                 let filled = self.filled.notified();
@@ -145,26 +137,6 @@ impl Place {
     fn empty(&self) {
         self.state().leave();
     }
-
-    /// Counts an exchange, and ends the turn of a node that no longer answers.
-    fn count(&self, turn: u64, current: &Current, results: &[UpstreamResult]) {
-        let answered = |result: &UpstreamResult| {
-            !matches!(
-                result,
-                Err(UpstreamError::Transport(_) | UpstreamError::Timeout(_) | UpstreamError::Malformed(_))
-            )
-        };
-        if results.is_empty() || results.iter().any(answered) {
-            current.silent.store(0, Ordering::Relaxed);
-        } else if current.silent.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= MAX_SILENT {
-            let last = results.iter().rev().find_map(|result| result.as_ref().err());
-            let last = last.map(ToString::to_string).unwrap_or_default();
-            self.dismiss(
-                turn,
-                Dismissal::Useless(format!("{MAX_SILENT} exchanges without an answer: {last}")),
-            );
-        }
-    }
 }
 
 /// Takes one node after another.
@@ -177,8 +149,7 @@ async fn fill(place: Arc<Place>, mut dismissed: mpsc::Receiver<Dismissal>) {
             tokio::select! { _ = changes.changed() => {} () = sleep(LOOK) => {} }
             continue;
         };
-        let current =
-            Arc::new(Current { node, upstream: place.shared.upstream(&node), silent: AtomicU32::new(0) });
+        let current = Arc::new(Current { node, upstream: place.shared.upstream(&node) });
         debug!("{}: dialling {}", place.name, peer_address(&node));
         place.put(current.clone());
         let reason = hold(&place, &current, &mut dismissed).await;
@@ -204,8 +175,7 @@ async fn hold(place: &Place, current: &Current, dismissed: &mut mpsc::Receiver<D
             if place.index == 0 && book.wants_state(place.index) {
                 break;
             }
-            let answers = current.silent.load(Ordering::Relaxed) == 0;
-            if checks % USEFUL_CHECKS == 0 && answers && current.upstream.node().best().is_some() {
+            if checks % USEFUL_CHECKS == 0 && current.upstream.node().best().is_some() {
                 book.useful(&id);
             }
         }
@@ -237,13 +207,11 @@ fn settle(place: &Place, node: &Node, reason: Dismissal) {
 impl Upstream for PeerSlot {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
-            let Some((turn, current)) = self.place.node().await else {
+            let Some(current) = self.place.node().await else {
                 let none = || Err(UpstreamError::Transport("no node of the network is known yet".into()));
                 return requests.iter().map(|_| none()).collect();
             };
-            let results = current.upstream.request(requests).await;
-            self.place.count(turn, &current, &results);
-            results
+            current.upstream.request(requests).await
         })
     }
 
@@ -252,7 +220,7 @@ impl Upstream for PeerSlot {
     }
 
     fn address(&self) -> Option<IpAddr> {
-        self.place.current().map(|(_, current)| current.node.address.ip())
+        self.place.current().map(|current| current.node.address.ip())
     }
 
     fn turn(&self) -> Option<Turn> {
@@ -269,6 +237,6 @@ impl Upstream for PeerSlot {
     }
 
     fn heads(&self) -> Option<Arc<Notify>> {
-        self.place.current().and_then(|(_, current)| current.upstream.heads())
+        self.place.current().and_then(|current| current.upstream.heads())
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rootlight::consensus::Network;
 use rootlight_p2p::discovery::Node;
+use rootlight_p2p::rlpx::NodeId;
 
 use super::book::NodeBook;
 use super::finder::Finder;
@@ -18,6 +19,8 @@ pub struct SlotOptions {
     pub count: usize,
     /// Who we are to the nodes.
     pub identity: Arc<Identity>,
+    /// Nodes that are connected otherwise: a node admits one connection of each key.
+    pub avoid: Vec<NodeId>,
     /// The chain.
     pub network: Arc<Network>,
     /// Nodes of states, shared with other peers.
@@ -44,6 +47,7 @@ impl Shared {
 #[must_use]
 pub fn start_slots(finder: Finder, options: SlotOptions) -> Vec<SharedUpstream> {
     let (book, count) = (finder.book().clone(), options.count);
+    book.avoid(&options.avoid);
     let shared = Arc::new(Shared { book, options, _finder: finder });
     (0..count).map(|index| Arc::new(PeerSlot::start(index, shared.clone())) as SharedUpstream).collect()
 }
