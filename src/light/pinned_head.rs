@@ -202,9 +202,9 @@ impl PinnedHead {
         present.or_else(|| self.config.upstreams.get(upstream).map(String::as_str))
     }
 
-    /// How many sources had answered in an upstream's place before the present one.
-    pub fn turn(&self, upstream: usize) -> Option<u64> {
-        self.states.get(upstream).map(|state| state.turn)
+    /// For each upstream, how many sources had answered in its place before the present one.
+    pub fn turns(&self) -> Vec<u64> {
+        self.states.iter().map(|state| state.turn).collect()
     }
 
     /// Whether an upstream is resting after a failure. It is still asked if no other can prove a fact.

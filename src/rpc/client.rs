@@ -230,7 +230,7 @@ impl<S: Share> SharedClient<S> {
             sent = true;
         }
         if !observations.is_empty() {
-            self.sync.write().observe_since(&pinned, observations);
+            self.sync.write().observe_since(&pinned.turns(), observations);
         }
         let mut waiting = self.learned.write();
         match self.cache.try_write() {

@@ -9,11 +9,10 @@ use rootlight::verify::Subject;
 
 use super::calls::CallArgs;
 use super::entry::EntryArgs;
+use super::find_args::{CrawlArgs, FindArgs, PeersArgs};
 use super::keys::KeysArgs;
-use super::nodes::{CrawlArgs, PeersArgs};
 use super::operations::OperationArgs;
 use crate::p2p::PeerAddress;
-use crate::p2p::find::BootHost;
 use crate::server::{Entry, Limits, Listen, Origins, ServerConfig, names};
 
 /// Port of the reference node's HTTP server.
@@ -270,17 +269,6 @@ pub struct LightArgs {
     /// Flags of the server.
     #[command(flatten)]
     pub server: ServerArgs,
-}
-
-/// Flags of discovery.
-#[derive(Debug, Clone, Default, Args)]
-pub struct FindArgs {
-    /// Ask this host for nodes, instead of the network's boot hosts; repeat the flag for several
-    #[arg(long, value_name = "HOST:PORT")]
-    pub bootnode: Vec<BootHost>,
-    /// Take nodes at private, loopback and other special addresses too: for networks of your own. Always so on regtest
-    #[arg(long)]
-    pub allow_private_peers: bool,
 }
 
 /// Flags of a chain that nodes of the peer-to-peer network can read.

@@ -9,7 +9,8 @@ use rootlight_p2p::network::PeerNetwork;
 use tracing::info;
 
 use super::CommandError;
-use super::args::{FindArgs, LightArgs};
+use super::args::LightArgs;
+use super::find_args::FindArgs;
 use crate::p2p::find::{BootHost, FILE, Finder, FinderOptions, NodeBook};
 
 /// Whether nodes are to be found: if the user names nobody to ask, or says so.
@@ -75,4 +76,27 @@ pub(super) async fn start(
 /// Whether the nodes of a network are at private addresses: those of a network without boot hosts, regtest.
 pub(super) fn is_private(peers: &PeerNetwork) -> bool {
     peers.boot_hosts.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_hosts_replace_those_of_the_network() {
+        let hosts = |network: &Network, named: &[&str]| {
+            let bootnode = named.iter().map(|text| text.parse().unwrap()).collect();
+            let args = FindArgs { bootnode, ..FindArgs::default() };
+            let hosts = boot_hosts(&args, network, None).map_err(|error| error.to_string())?;
+            Ok::<_, String>(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let (mainnet, testnet) =
+            (hosts(&Network::mainnet(), &[]).unwrap(), hosts(&Network::testnet(), &[]).unwrap());
+        assert_eq!((mainnet.len(), mainnet[0].as_str()), (16, "bootstrap01.rsk.co:5050"));
+        assert_eq!((testnet.len(), testnet[7].as_str()), (8, "bootstrap08.testnet.rsk.co:50505"));
+        assert_eq!(hosts(&Network::mainnet(), &["one:1", "[::2]:2"]).unwrap(), ["one:1", "[::2]:2"]);
+        assert_eq!(hosts(&Network::regtest(), &["127.0.0.1:7"]).unwrap(), ["127.0.0.1:7"]);
+        assert!(hosts(&Network::regtest(), &[]).unwrap_err().contains("--bootnode"));
+        assert!(hosts(&Network::devnet(), &["one:1"]).unwrap_err().contains("--upstream"));
+    }
 }

@@ -7,6 +7,7 @@ mod config;
 mod dev;
 mod discovery;
 mod entry;
+mod find_args;
 mod follow;
 mod keys;
 mod light;
@@ -35,8 +36,8 @@ pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, SidecarArgs, VerifyArgs,
 };
 pub use entry::{EntryArgs, Opened};
+pub use find_args::{CrawlArgs, FindArgs, PeersArgs};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
-pub use nodes::{CrawlArgs, PeersArgs};
 pub use operations::OperationArgs;
 
 /// Why a command did not succeed.

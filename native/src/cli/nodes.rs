@@ -1,70 +1,17 @@
 //! `rootlight peers` and `rootlight crawl`: what is known of the nodes of the peer-to-peer network.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
 use rootlight_p2p::session::Capability;
 use serde_json::{Value, json};
 
-use super::args::FindArgs;
+use super::find_args::{CrawlArgs, PeersArgs};
 use super::print::say;
 use super::{CommandError, discovery, runtime, verify};
 use crate::p2p::Identity;
 use crate::p2p::find::{self, CrawlOptions, KnownNode, Visit, Visited};
 use crate::unix_time::unix_time;
-
-/// Flags of `peers`.
-#[derive(Debug, Args)]
-#[command(after_help = PEERS_HELP)]
-pub struct PeersArgs {
-    /// mainnet, testnet, regtest, or a JSON file with network parameters
-    #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
-    pub network: String,
-    /// The --data-dir of the light client
-    #[arg(long, value_name = "DIR")]
-    pub data_dir: PathBuf,
-    /// Print a JSON object for each node
-    #[arg(long)]
-    pub json: bool,
-}
-
-const PEERS_HELP: &str = "\
-The list is as of the last minute, while a light client runs in the folder.
-
-Example:
-  rootlight peers --data-dir ~/rootlight";
-
-/// Flags of `crawl`.
-#[derive(Debug, Args)]
-#[command(after_help = CRAWL_HELP)]
-pub struct CrawlArgs {
-    /// mainnet, testnet, regtest, or a JSON file with network parameters
-    #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
-    pub network: String,
-    /// Flags of discovery.
-    #[command(flatten)]
-    pub finding: FindArgs,
-    /// End after this many seconds
-    #[arg(long = "for", value_name = "S", default_value_t = 60)]
-    pub seconds: u64,
-    /// Print a JSON object for each node
-    #[arg(long)]
-    pub json: bool,
-    /// Begin with the nodes that are kept in this folder, and keep there what is found: a light client with this
-    /// --data-dir uses it
-    #[arg(long, value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-}
-
-const CRAWL_HELP: &str = "\
-Each node is dialled once, eight at a time, and asked for its snapshot service if it offers one. What
-nodes say of themselves is proven by nothing.
-
-Examples:
-  rootlight crawl --network testnet --for 300 --json > nodes.jsonl
-  rootlight crawl --network regtest --bootnode 127.0.0.1:50501 --for 10";
 
 /// Lists the nodes of a data folder.
 pub(super) fn peers(args: &PeersArgs) -> Result<(), CommandError> {

@@ -11,7 +11,6 @@ use crate::{
     light::{
         clock::Now,
         fault::{SyncCause, SyncFault},
-        pinned_head::PinnedHead,
         record::{LIE, REFUTED, Record, SILENT},
         upstream::{RequestFailure, UpstreamRequest},
         upstream_fetch::{Cause, METHOD_NOT_FOUND},
@@ -234,20 +233,11 @@ impl HeaderSync {
         }
     }
 
-    /// The turn of an upstream's present source: how many have answered before it.
-    pub fn turn(&self, upstream: usize) -> u64 {
-        self.peers.get(upstream).map_or(0, |peer| peer.turn)
-    }
-
-    /// Takes over the outcomes of requests that a session made while it saw the client as `pinned`. What it says of a
+    /// Takes over the outcomes of requests of a session, during which upstreams were at these turns. What it says of a
     /// source that has been replaced since is dropped.
-    pub fn observe_since(
-        &mut self,
-        pinned: &PinnedHead,
-        observations: impl IntoIterator<Item = Observation>,
-    ) {
-        let turns: Vec<u64> = (0..self.peers.len()).map(|upstream| self.turn(upstream)).collect();
-        let is_present = |seen: &Observation| turns.get(seen.upstream) == pinned.turn(seen.upstream).as_ref();
+    pub fn observe_since(&mut self, turns: &[u64], observations: impl IntoIterator<Item = Observation>) {
+        let present: Vec<u64> = self.peers.iter().map(|peer| peer.turn).collect();
+        let is_present = |seen: &Observation| turns.get(seen.upstream) == present.get(seen.upstream);
         self.observe(observations.into_iter().filter(is_present));
     }
 

@@ -438,13 +438,13 @@ fn a_successor_does_not_inherit_the_record() {
     assert_eq!((state.record.lies, state.record.evidence.len(), two.is_resting(1)), (0, 0, false));
     let after = PinnedHead::new(&two, config, two.now);
     assert_eq!(after.upstream_name(1), Some("the honest node"));
-    assert_eq!((before.turn(1), after.turn(1), after.turn(0)), (Some(0), Some(1), Some(0)));
+    assert_eq!((before.turns(), after.turns()), (vec![0, 0], vec![0, 1]));
 
     let lie =
         |upstream| Observation { upstream, request: request("eth_getBlockByHash"), outcome: Err(refuted()) };
-    two.observe_since(&before, [lie(0), lie(1)]);
+    two.observe_since(&before.turns(), [lie(0), lie(1)]);
     let lies = |sync: &HeaderSync| sync.upstreams().iter().map(|state| state.record.lies).collect::<Vec<_>>();
     assert_eq!(lies(&two), [1, 0]);
-    two.observe_since(&after, [lie(1)]);
+    two.observe_since(&after.turns(), [lie(1)]);
     assert_eq!(lies(&two), [1, 1]);
 }

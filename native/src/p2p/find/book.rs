@@ -13,11 +13,8 @@ use tracing::warn;
 
 use super::choose::choose;
 use super::kept;
-use super::known::{Caught, KnownNode, short};
+use super::known::{Caught, KnownNode, MAX_NODES, short};
 use crate::unix_time::unix_time;
-
-/// Most nodes that are known at a time.
-pub(super) const MAX_NODES: usize = 512;
 
 /// Most nodes of one /16 of IPv4, or /32 of IPv6, as in the table of discovery.
 const PER_NETWORK: usize = rootlight_p2p::discovery::PER_SLASH_16;

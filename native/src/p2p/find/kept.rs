@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::book::MAX_NODES;
-use super::known::{KeptNode, KnownNode};
+use super::known::{KeptNode, KnownNode, MAX_NODES};
 
 /// Name of the file.
 pub const FILE: &str = "nodes.json";

@@ -11,6 +11,9 @@ use tokio::time::Instant;
 
 use crate::p2p::PeerAddress;
 
+/// Most nodes that are known at a time.
+pub(super) const MAX_NODES: usize = 512;
+
 /// How long a node that was caught with a lie is left alone, in seconds: a day.
 pub(super) const CAUGHT_SECONDS: u64 = 86_400;
 

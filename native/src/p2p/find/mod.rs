@@ -5,7 +5,7 @@
 //! | `finder`, `boot` | discovery over a socket; addresses of boot hosts |
 //! | `book`, `known`, `kept` | the nodes that answered, what is known of each, and the file they are kept in |
 //! | `choose` | which node is dialled next |
-//! | `slots`, `slot` | a fixed number of upstreams that take one node after another |
+//! | `slots`, `slot`, `shared` | a fixed number of upstreams that take one node after another |
 //! | `crawl` | one dial to every node that is found |
 
 mod book;
@@ -15,6 +15,7 @@ mod crawl;
 mod finder;
 mod kept;
 mod known;
+mod shared;
 mod slot;
 mod slots;
 
@@ -24,5 +25,6 @@ pub use crawl::{CrawlOptions, SnapOffer, Visit, Visited, crawl};
 pub use finder::{Finder, FinderOptions};
 pub use kept::{FILE, read as read_kept};
 pub use known::{Caught, KnownNode};
+pub use shared::SlotOptions;
 pub use slot::PeerSlot;
-pub use slots::{SlotOptions, start_slots};
+pub use slots::start_slots;

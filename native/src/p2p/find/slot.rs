@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::known::peer_address;
-use super::slots::Shared;
+use super::shared::Shared;
 use crate::p2p::PeerUpstream;
 use crate::p2p::link::Link;
 use crate::upstream::{Dismissal, Turn, Upstream, UpstreamError, UpstreamResult};

@@ -2,52 +2,16 @@
 
 use std::sync::Arc;
 
-use rootlight::consensus::Network;
-use rootlight_p2p::discovery::Node;
-use rootlight_p2p::rlpx::NodeId;
-
-use super::book::NodeBook;
 use super::finder::Finder;
-use super::known::peer_address;
+use super::shared::{Shared, SlotOptions};
 use super::slot::PeerSlot;
-use crate::p2p::{Identity, PeerUpstream, Reach, StateNodes};
 use crate::upstream::SharedUpstream;
-
-/// What the slots of a light client need.
-pub struct SlotOptions {
-    /// Number of slots.
-    pub count: usize,
-    /// Who we are to the nodes.
-    pub identity: Arc<Identity>,
-    /// Nodes that are connected otherwise: a node admits one connection of each key.
-    pub avoid: Vec<NodeId>,
-    /// The chain.
-    pub network: Arc<Network>,
-    /// Nodes of states, shared with other peers.
-    pub nodes: Arc<StateNodes>,
-}
-
-/// What the slots share. The finder lives as long as one of them.
-pub(super) struct Shared {
-    pub(super) book: Arc<NodeBook>,
-    options: SlotOptions,
-    _finder: Finder,
-}
-
-impl Shared {
-    /// Starts to dial a node.
-    pub(super) fn upstream(&self, node: &Node) -> PeerUpstream {
-        let SlotOptions { identity, network, nodes, .. } = &self.options;
-        let reach = Reach::Found { private: self.book.allows_private() };
-        PeerUpstream::within(identity.clone(), peer_address(node), reach, network.clone(), nodes.clone())
-    }
-}
 
 /// Starts slots that take nodes from the finder's book; must be called inside a runtime.
 #[must_use]
 pub fn start_slots(finder: Finder, options: SlotOptions) -> Vec<SharedUpstream> {
-    let (book, count) = (finder.book().clone(), options.count);
-    book.avoid(&options.avoid);
-    let shared = Arc::new(Shared { book, options, _finder: finder });
+    finder.book().avoid(&options.avoid);
+    let count = options.count;
+    let shared = Arc::new(Shared::new(finder, options));
     (0..count).map(|index| Arc::new(PeerSlot::start(index, shared.clone())) as SharedUpstream).collect()
 }
