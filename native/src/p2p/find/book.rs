@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rootlight_p2p::discovery::{Node, allowed, is_public, networks};
 use rootlight_p2p::rlpx::NodeId;
@@ -19,8 +20,11 @@ use crate::unix_time::unix_time;
 /// Most nodes of one /16 of IPv4, or /32 of IPv6, as in the table of discovery.
 const PER_NETWORK: usize = rootlight_p2p::discovery::PER_SLASH_16;
 
-/// Failures after which a node that does not answer discovery is forgotten.
+/// Failures after which a node that was never connected and does not answer discovery is forgotten.
 const HOPELESS: u32 = 3;
+
+/// A node that has not answered for so many seconds does not answer discovery.
+const SILENT_SECONDS: u64 = 600;
 
 /// The nodes that have answered discovery, of this run and, with a folder, of earlier ones.
 pub struct NodeBook {
@@ -117,7 +121,11 @@ impl NodeBook {
         let mut pages = self.pages();
         match pages.nodes.get_mut(&node.id) {
             // Who moves does not get rid of what he was caught with.
-            Some(known) => (known.node, known.seen) = (node, now),
+            Some(known) => {
+                (known.node, known.seen) = (node, now);
+                // It was away, or this machine was; what failed before may work now.
+                known.forgive();
+            }
             None => pages.insert(KnownNode::new(node, now), now),
         }
         pages.unsaved = true;
@@ -125,26 +133,19 @@ impl NodeBook {
         self.changed();
     }
 
-    /// A node still answers discovery.
-    pub(super) fn seen(&self, node: Node) {
+    /// A node answered discovery this long ago.
+    pub(super) fn seen(&self, id: &NodeId, ago: Duration) {
         let mut pages = self.pages();
-        if let Some(known) = pages.nodes.get_mut(&node.id) {
-            known.seen = unix_time();
+        if let Some(known) = pages.nodes.get_mut(id) {
+            known.seen = known.seen.max(unix_time().saturating_sub(ago.as_secs()));
             pages.unsaved = true;
         }
     }
 
-    /// A node no longer answers discovery.
+    /// A node no longer answers discovery. It is forgotten if it never was of use: after an outage of our own network, the
+    /// others are where they were.
     pub(super) fn lost(&self, id: &NodeId) {
-        let mut pages = self.pages();
-        let held = pages.held.values().any(|node| node.id == *id);
-        let forget = |known: &KnownNode| {
-            !held && !known.is_caught(unix_time()) && (known.snap.is_none() || known.failures > 0)
-        };
-        if pages.nodes.get(id).is_some_and(forget) {
-            pages.nodes.remove(id);
-            pages.unsaved = true;
-        }
+        self.pages().forget(id, |_| true);
     }
 
     /// A node was connected and said this.
@@ -154,20 +155,17 @@ impl NodeBook {
 
     /// A node stayed connected for a while, and was of use.
     pub(super) fn useful(&self, id: &NodeId) {
-        self.change(id, |known| (known.failures, known.retry_at, known.seen) = (0, None, unix_time()));
+        self.change(id, |known| {
+            known.forgive();
+            known.seen = unix_time();
+        });
     }
 
     /// A node could not be dialled, failed, or was of no use. It is left alone for a while.
     pub(super) fn failed(&self, id: &NodeId) {
-        let now = unix_time();
         self.change(id, KnownNode::fail);
-        let mut pages = self.pages();
-        let hopeless = |known: &KnownNode| {
-            known.failures >= HOPELESS && known.seen.saturating_add(600) < now && !known.is_caught(now)
-        };
-        if pages.nodes.get(id).is_some_and(hopeless) {
-            pages.nodes.remove(id);
-        }
+        let silent = |known: &KnownNode| known.seen.saturating_add(SILENT_SECONDS) < unix_time();
+        self.pages().forget(id, |known| known.failures >= HOPELESS && silent(known));
     }
 
     /// A node said what no honest node says. It is left alone for a day, and so are others at its address.
@@ -253,6 +251,16 @@ impl Pages {
             self.nodes.remove(&id);
         }
         self.nodes.insert(known.node.id, known);
+    }
+
+    /// Forgets a node that was never connected, is in no slot and was not caught, if there is reason to.
+    fn forget(&mut self, id: &NodeId, reason: impl Fn(&KnownNode) -> bool) {
+        let held = self.held.values().any(|node| node.id == *id);
+        let new = |known: &KnownNode| !held && known.snap.is_none() && known.caught.is_none();
+        if self.nodes.get(id).is_some_and(|known| new(known) && reason(known)) {
+            self.nodes.remove(id);
+            self.unsaved = true;
+        }
     }
 
     fn network_has_room(&self, ip: IpAddr) -> bool {

@@ -158,3 +158,28 @@ fn a_slot_gives_up_a_node_without_state_for_one_that_may_have_it() {
     book.connected(&id(2), &hello(true));
     assert!(!book.wants_state(0));
 }
+
+/// After an outage of our own network, no node answers; what was of use before is tried again.
+#[test]
+fn an_outage_does_not_empty_the_book() {
+    let hello = Hello {
+        version: 4,
+        client_id: "client".into(),
+        capabilities: Vec::new(),
+        listen_port: 0,
+        node_id: id(1),
+    };
+    let book = NodeBook::open(775, false, None);
+    book.found(node(1, "8.8.8.8:1"));
+    book.found(node(2, "9.9.9.9:1"));
+    book.connected(&id(1), &hello);
+    for id in [id(1), id(2)] {
+        (0..5).for_each(|_| book.failed(&id));
+        book.lost(&id);
+    }
+    assert_eq!(ids(&book), [id(1)], "one that never was of use is forgotten");
+    assert_eq!(book.nodes()[0].failures, 5);
+    // It answers discovery again.
+    book.found(node(1, "8.8.8.8:1"));
+    assert_eq!((book.nodes()[0].failures, book.take(0)), (0, Some(node(1, "8.8.8.8:1"))));
+}

@@ -37,7 +37,7 @@ pub(super) fn choose<'a>(
     let caught = all.clone().filter(|known| known.is_caught(now)).collect::<Vec<_>>();
     let free = |known: &&KnownNode| {
         let node = known.node;
-        !known.rests()
+        !known.rests(held.is_empty())
             && allow(&node)
             && !caught.iter().any(|liar| liar.node.id == node.id || liar.shares_owner(&node.address))
             && !held.iter().any(|other| {
@@ -136,14 +136,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_node_that_failed_is_left_alone_for_longer_each_time() {
-        let mut all = [node(1, "1.1.1.1:1")];
+        let mut all = [node(1, "1.1.1.1:1"), node(2, "2.2.2.2:1")];
+        let held = [all[1].node];
         for seconds in [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600] {
             all[0].fail();
             tokio::time::advance(std::time::Duration::from_secs(seconds - 1)).await;
-            assert_eq!(chosen(&all, &[]), None, "{seconds}");
+            assert_eq!(chosen(&all, &held), None, "{seconds}");
             tokio::time::advance(std::time::Duration::from_secs(1)).await;
-            assert_eq!(chosen(&all, &[]), Some(1), "{seconds}");
+            assert_eq!(chosen(&all, &held), Some(1), "{seconds}");
         }
+        // A client without any node tries again soon.
+        all.iter_mut().for_each(|known| (0..20).for_each(|_| known.fail()));
+        assert_eq!(chosen(&all, &[]), None);
+        tokio::time::advance(std::time::Duration::from_secs(30)).await;
+        assert!(chosen(&all, &[]).is_some());
     }
 
     proptest! {

@@ -188,7 +188,9 @@ impl Driver {
 
     /// Notes which nodes still answer, and writes the file.
     fn keep(&self) {
-        self.machine.nodes().for_each(|node| self.book.seen(node));
+        for (node, ago) in self.machine.answered(self.now()) {
+            self.book.seen(&node.id, Duration::from_millis(ago));
+        }
         let book = self.book.clone();
         tokio::task::spawn_blocking(move || book.save());
     }

@@ -50,13 +50,13 @@ pub struct KnownNode {
     pub caught: Option<Caught>,
     /// Failures since it was of use last.
     pub failures: u32,
-    /// It is not tried before.
-    pub(super) retry_at: Option<Instant>,
+    /// When it failed last.
+    pub(super) failed_at: Option<Instant>,
 }
 
 impl KnownNode {
     pub(super) fn new(node: Node, seen: u64) -> Self {
-        Self { node, seen, client: String::new(), snap: None, caught: None, failures: 0, retry_at: None }
+        Self { node, seen, client: String::new(), snap: None, caught: None, failures: 0, failed_at: None }
     }
 
     /// Where to dial it.
@@ -72,15 +72,22 @@ impl KnownNode {
         self.caught.as_ref().is_some_and(|caught| now < caught.at.saturating_add(CAUGHT_SECONDS))
     }
 
-    pub(super) fn rests(&self) -> bool {
-        self.retry_at.is_some_and(|at| Instant::now() < at)
+    /// Whether it failed so lately that it is not tried now. `needed` is for a client that has no node at all: after an
+    /// outage of its own network, it does not wait for pauses of an hour.
+    pub(super) fn rests(&self, needed: bool) -> bool {
+        let doublings = if needed { 0 } else { self.failures.saturating_sub(1).min(10) };
+        let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
+        self.failed_at.is_some_and(|at| at.elapsed() < pause)
     }
 
     pub(super) fn fail(&mut self) {
-        let doublings = self.failures.min(10);
         self.failures = self.failures.saturating_add(1);
-        let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
-        self.retry_at = Instant::now().checked_add(pause);
+        self.failed_at = Some(Instant::now());
+    }
+
+    /// Forgets failures.
+    pub(super) fn forgive(&mut self) {
+        (self.failures, self.failed_at) = (0, None);
     }
 
     pub(super) fn connected(&mut self, hello: &Hello, now: u64) {
