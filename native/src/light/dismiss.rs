@@ -36,6 +36,11 @@ impl Watched {
         &self.turn.name
     }
 
+    /// Whether there is no source at present, so that failures say nothing.
+    pub(super) const fn is_vacant(&self) -> bool {
+        self.turn.vacant
+    }
+
     /// Counts the exchange of synchronization that has just ended.
     pub(super) fn strike(&mut self, shared: &Shared, upstream: usize) {
         let state = shared.client.sync().upstreams().into_iter().nth(upstream);
@@ -91,7 +96,7 @@ mod tests {
     use super::*;
 
     fn watched() -> Watched {
-        Watched::new(Turn { number: 1, name: "node".into() })
+        Watched::new(Turn { number: 1, name: "node".into(), vacant: false })
     }
 
     fn fault(cause: SyncCause) -> SyncFault {

@@ -55,6 +55,8 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
                     tokio::time::sleep(LONGEST_SLEEP).await;
                 }
                 let name = watched.as_ref().map_or(upstream.name(), Watched::name);
+                let vacant = watched.as_ref().is_some_and(Watched::is_vacant);
+                let name = Some(name).filter(|_| !vacant);
                 log.lock().unwrap_or_else(PoisonError::into_inner).report(&shared, index, name);
                 if let Some(watched) = &mut watched {
                     watched.strike(&shared, index);
@@ -136,10 +138,11 @@ impl Log {
         }
     }
 
-    fn report(&mut self, shared: &Shared, index: usize, name: &str) {
+    /// Reports news after an exchange with the upstream of this name, or of none if nobody was asked.
+    fn report(&mut self, shared: &Shared, index: usize, name: Option<&str>) {
         let sync = shared.client.sync();
         let state = sync.upstreams().into_iter().nth(index);
-        if let (Some(state), Some(last)) = (state, self.faults.get_mut(index)) {
+        if let (Some(name), Some(state), Some(last)) = (name, state, self.faults.get_mut(index)) {
             let fault = state.resting.map(|(_, fault)| fault);
             if let Some(fault) = fault.as_ref().filter(|fault| last.as_ref() != Some(*fault)) {
                 warn!("synchronization with {name} stopped at {fault}; trying again later");

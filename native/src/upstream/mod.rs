@@ -47,6 +47,8 @@ pub struct Turn {
     pub number: u64,
     /// Its name, as of [`Upstream::name`].
     pub name: String,
+    /// Whether there is nobody: requests fail until a source is found.
+    pub vacant: bool,
 }
 
 /// Why a source should give its place to another one.

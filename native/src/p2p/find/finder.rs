@@ -11,7 +11,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use tracing::{debug, trace};
+use tracing::{debug, trace, warn};
 
 use super::book::NodeBook;
 use super::boot::{BootHost, look_up};
@@ -82,7 +82,8 @@ impl Finder {
         // Those that answered last come first, if there are more than the machine takes.
         kept.sort_by_key(|known| std::cmp::Reverse(known.seen));
         let kept = kept.into_iter().filter(|known| machine.add_node(known.node)).count();
-        let driver = Driver { socket, machine, book: book.clone(), started: Instant::now() };
+        let seeks = kept > 0 || !options.boot.is_empty();
+        let driver = Driver { socket, machine, book: book.clone(), started: Instant::now(), seeks };
         let driving =
             tokio::spawn(driver.run(options.boot, if kept > 0 { KEPT_FIRST } else { Duration::ZERO }));
         Ok(Self { address, book, driving })
@@ -113,6 +114,8 @@ struct Driver {
     machine: Discovery,
     book: Arc<NodeBook>,
     started: Instant,
+    /// Whether there is anybody to ask, so that silence means a fault.
+    seeks: bool,
 }
 
 impl Driver {
@@ -188,6 +191,9 @@ impl Driver {
 
     /// Notes which nodes still answer, and writes the file.
     fn keep(&self) {
+        if self.seeks && self.machine.nodes().next().is_none() && self.started.elapsed() >= SAVE {
+            warn!("discovery: no node answers; UDP may be blocked, or the boot hosts cannot be reached");
+        }
         for (node, ago) in self.machine.answered(self.now()) {
             self.book.seen(&node.id, Duration::from_millis(ago));
         }

@@ -208,7 +208,7 @@ impl Upstream for PeerSlot {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let Some(current) = self.place.node().await else {
-                let none = || Err(UpstreamError::Transport("no node of the network is known yet".into()));
+                let none = || Err(UpstreamError::Transport("no node is known that could be asked".into()));
                 return requests.iter().map(|_| none()).collect();
             };
             current.upstream.request(requests).await
@@ -229,7 +229,7 @@ impl Upstream for PeerSlot {
             || format!("{} (no node)", self.place.name),
             |current| current.upstream.name().to_owned(),
         );
-        Some(Turn { number: state.turn, name })
+        Some(Turn { number: state.turn, name, vacant: state.current.is_none() })
     }
 
     fn dismiss(&self, turn: u64, reason: Dismissal) {
