@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::budget::Held;
 use crate::unix_time::unix_time;
-use crate::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
+use crate::upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamError, UpstreamResult};
 
 /// The banned addresses, which are lost when the process ends.
 pub struct HostBans {
@@ -170,6 +170,14 @@ impl Upstream for Guarded {
 
     fn heads(&self) -> Option<Arc<Notify>> {
         self.inner.heads()
+    }
+
+    fn turn(&self) -> Option<Turn> {
+        self.inner.turn()
+    }
+
+    fn dismiss(&self, turn: u64, reason: Dismissal) {
+        self.inner.dismiss(turn, reason);
     }
 
     fn address(&self) -> Option<IpAddr> {

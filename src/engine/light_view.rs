@@ -224,7 +224,8 @@ impl View for LightView<'_> {
     }
 
     fn upstreams(&self) -> Vec<String> {
-        self.pinned.config.upstreams.clone()
+        let name = |upstream| self.pinned.upstream_name(upstream).unwrap_or_default().into();
+        (0..self.pinned.config.upstreams.len()).map(name).collect()
     }
 
     fn light(&self) -> Option<&dyn LightStatus> {

@@ -198,7 +198,13 @@ impl PinnedHead {
 
     /// An upstream's name, without credentials.
     pub fn upstream_name(&self, upstream: usize) -> Option<&str> {
-        self.config.upstreams.get(upstream).map(String::as_str)
+        let present = self.states.get(upstream).and_then(|state| state.name.as_deref());
+        present.or_else(|| self.config.upstreams.get(upstream).map(String::as_str))
+    }
+
+    /// For each upstream, how many sources had answered in its place before the present one.
+    pub fn turns(&self) -> Vec<u64> {
+        self.states.iter().map(|state| state.turn).collect()
     }
 
     /// Whether an upstream is resting after a failure. It is still asked if no other can prove a fact.

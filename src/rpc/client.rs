@@ -1,6 +1,6 @@
 //! The light client as a host uses it: synchronization, a cache of proven facts, and sessions.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 use core::{
     fmt,
     ops::{Deref, DerefMut},
@@ -140,6 +140,11 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().poll();
     }
 
+    /// Notes that another source, of this name, answers in an upstream's place; see [`HeaderSync::replace`].
+    pub fn sync_replace(&self, upstream: usize, name: String) {
+        self.sync.write().replace(upstream, name);
+    }
+
     /// Notes that an upstream announced something new, such as a block.
     pub fn sync_hint(&self, upstream: usize) {
         self.sync.write().hint(upstream);
@@ -218,14 +223,14 @@ impl<S: Share> SharedClient<S> {
     /// Stores the facts that a finished session has proven: at once if the cache has no readers, else together with a
     /// later session. Returns whether subscribers may have to be notified, because a transaction was sent.
     pub fn close(&self, session: Session) -> bool {
-        let (facts, observations) = session.finish();
+        let (facts, observations, pinned) = session.finish();
         let mut sent = false;
         for transaction in &facts.sent {
             self.filters.write().pending(transaction.hash);
             sent = true;
         }
         if !observations.is_empty() {
-            self.sync.write().observe(observations);
+            self.sync.write().observe_since(&pinned.turns(), observations);
         }
         let mut waiting = self.learned.write();
         match self.cache.try_write() {

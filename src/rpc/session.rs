@@ -3,7 +3,7 @@
 //! The host moves the bytes and does the waiting:
 //! ```text
 //! loop { match session.step(&cache, filters, &interrupt) { Fetch(calls) => session.feed(ask(calls), &cache), Done(answer) => break } }
-//! let (facts, observations) = session.finish();
+//! let (facts, observations, pinned) = session.finish();
 //! ```
 //! All requests of a message see the same head.
 
@@ -264,9 +264,10 @@ impl Session {
         }
     }
 
-    /// Returns the facts that were proven, for the cache, and how each upstream request ended.
-    pub fn finish(self) -> (FactStore, Vec<Observation>) {
-        (self.own, self.observations)
+    /// Returns the facts that were proven, for the cache, how each upstream request ended, and the client as the session
+    /// saw it.
+    pub fn finish(self) -> (FactStore, Vec<Observation>, PinnedHead) {
+        (self.own, self.observations, self.pinned)
     }
 
     /// Runs every unfinished request once. Returns the facts that they miss together.

@@ -9,6 +9,7 @@ use rootlight::verify::Subject;
 
 use super::calls::CallArgs;
 use super::entry::EntryArgs;
+use super::find_args::{CrawlArgs, FindArgs, PeersArgs};
 use super::keys::KeysArgs;
 use super::operations::OperationArgs;
 use crate::p2p::PeerAddress;
@@ -42,8 +43,10 @@ Examples:
   rootlight                           a Rootstock development chain on 127.0.0.1:4444, accounts funded
   rootlight dev --block-time 5 --data-dir chain
                                       one block every five seconds, kept on disk
+  rootlight light                     follow mainnet from the newest built-in checkpoint, by nodes of its own
+                                      peer-to-peer network
   rootlight light --upstream https://node.example/KEY
-                                      follow mainnet from the newest built-in checkpoint
+                                      the same by a JSON-RPC node
   rootlight follow --upstream http://127.0.0.1:4444
                                       execute every block of a regtest node and check every root
   rootlight verify header block.json  check a header offline
@@ -87,6 +90,10 @@ pub enum Command {
     Follow(FollowArgs),
     /// Follow the chain of untrusted upstreams, and serve proven answers
     Light(LightArgs),
+    /// List the nodes of the peer-to-peer network that a light client knows
+    Peers(PeersArgs),
+    /// Find nodes of the peer-to-peer network, and ask each what it offers
+    Crawl(CrawlArgs),
     /// Serve state proofs and witnesses beside a stock node, from the files in which it keeps its states
     Sidecar(SidecarArgs),
     /// Check headers, blocks, receipts or account proofs offline; report what they prove or which check fails
@@ -215,13 +222,23 @@ pub struct LightArgs {
     #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
     pub network: String,
     /// Upstream: an http(s) or ws(s) URL, or replay:PATH for a recording; repeat the flag for several
-    /// upstreams, which check and replace each other
-    #[arg(long, value_name = "URL|replay:PATH", required_unless_present = "peer")]
+    /// upstreams, which check and replace each other. Without --upstream and --peer, nodes of Rootstock's
+    /// peer-to-peer network are found and asked
+    #[arg(long, value_name = "URL|replay:PATH")]
     pub upstream: Vec<String>,
     /// Upstream: a node of Rootstock's peer-to-peer network, by its public key and address; repeat the flag for several.
     /// State needs a node with snapshot service; receipts and logs need an --upstream
     #[arg(long, value_name = "ID@HOST:PORT")]
     pub peer: Vec<PeerAddress>,
+    /// Find nodes of the peer-to-peer network and ask them too, beside --upstream or --peer
+    #[arg(long)]
+    pub discovery: bool,
+    /// Number of nodes that are found and asked at a time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub peers: u8,
+    /// Flags of discovery.
+    #[command(flatten)]
+    pub finding: FindArgs,
     /// Trusted block to start from; "none" starts from genesis; "work" trusts no block and starts from the
     /// heaviest chain of recent headers that the upstreams prove [default: the newest built-in checkpoint,
     /// if it is less than a year old]
@@ -265,6 +282,7 @@ pub struct PeerArgs {
 
 const LIGHT_HELP: &str = "\
 Examples:
+  rootlight light                     follow mainnet by nodes of its peer-to-peer network, which are found
   rootlight light --upstream https://node.example/KEY
   rootlight light --network regtest --upstream replay:recording --checkpoint 0:0x8ea7... --http-port 0
   rootlight light --peer e3a2...c215@node.example:5050 --upstream https://node.example/KEY";

@@ -8,7 +8,7 @@ use rootlight::light::{SyncOptions, Unproven};
 use tracing::info;
 
 use super::args::LightArgs;
-use super::{CommandError, peers, runtime, serving, verify};
+use super::{CommandError, discovery, peers, runtime, serving, verify};
 use crate::light::{LightOptions, LightService, Start, start};
 use crate::unix_time::unix_time;
 use crate::upstream::{self, HttpConfig, SharedUpstream};
@@ -28,8 +28,12 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
             count_upstreams(args)
         )));
     }
+    if discovery::is_wanted(args) {
+        // Before anything is opened, so that a mistake is told at once.
+        discovery::boot_hosts(&args.finding, &network, args.data_dir.as_deref())?;
+    }
     let open = |text: &String| {
-        let several = count_upstreams(args) > 1;
+        let several = count_upstreams(args) > 1 || discovery::is_wanted(args);
         let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
         upstream::open_with(text, config).map_err(CommandError::from)
     };
@@ -58,7 +62,7 @@ fn serve(
     let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
-        upstreams.extend(peers::upstreams(args, &network, &start)?);
+        upstreams.extend(peers::upstreams(args, &network, &start).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         match &start {

@@ -5,13 +5,16 @@ mod banner;
 mod calls;
 mod config;
 mod dev;
+mod discovery;
 mod entry;
+mod find_args;
 mod follow;
 mod keys;
 mod light;
 mod logging;
 mod manual;
 mod methods;
+mod nodes;
 mod operations;
 mod peers;
 mod print;
@@ -33,6 +36,7 @@ pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, SidecarArgs, VerifyArgs,
 };
 pub use entry::{EntryArgs, Opened};
+pub use find_args::{CrawlArgs, FindArgs, PeersArgs};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
 pub use operations::OperationArgs;
 
@@ -142,6 +146,8 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Dev(args)) => dev::run(&args, cli.common.silent),
         Some(Command::Follow(args)) => follow::run(&args),
         Some(Command::Light(args)) => light::run(&args),
+        Some(Command::Peers(args)) => nodes::peers(&args),
+        Some(Command::Crawl(args)) => nodes::crawl(&args),
         Some(Command::Sidecar(args)) => sidecar::run(&args),
         Some(Command::Keys(args)) => keys::run(args),
         Some(Command::Methods { json }) => methods::run(json),

@@ -6,22 +6,24 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
-use tracing::info;
+use tracing::{info, warn};
 
-use super::CommandError;
 use super::args::{LightArgs, PeerArgs};
+use super::{CommandError, discovery};
 use crate::light::Start;
 use crate::local::LocalService;
+use crate::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions, start_slots};
 use crate::p2p::{Identity, LocalChain, PeerAddress, PeerServer, PeerUpstream, StateNodes};
 use crate::upstream::SharedUpstream;
 
-/// Starts to dial the nodes that `--peer` names; must be called inside a runtime.
-pub(super) fn upstreams(
+/// Starts to dial the nodes that `--peer` names, and to find others where that is wanted; must be called inside a runtime.
+pub(super) async fn upstreams(
     args: &LightArgs,
     network: &Network,
     start: &Start,
 ) -> Result<Vec<SharedUpstream>, CommandError> {
-    if args.peer.is_empty() {
+    let finds = discovery::is_wanted(args);
+    if args.peer.is_empty() && !finds {
         return Ok(Vec::new());
     }
     // A chain of tests may have another block 0 than its network's.
@@ -37,7 +39,20 @@ pub(super) fn upstreams(
         let (identity, network, nodes) = (identity.clone(), network.clone(), nodes.clone());
         Arc::new(PeerUpstream::new(identity, address.clone(), network, nodes))
     };
-    Ok(args.peer.iter().map(dial).collect())
+    let mut upstreams: Vec<SharedUpstream> = args.peer.iter().map(dial).collect();
+    if finds {
+        let finder = discovery::start(&args.finding, &network, args.data_dir.as_deref()).await?;
+        let avoid = args.peer.iter().map(|peer| peer.id).collect();
+        let options = SlotOptions { count: args.peers.into(), identity, avoid, network, nodes };
+        upstreams.extend(start_slots(finder, options));
+    }
+    Ok(upstreams)
+}
+
+/// A chain that is served to nodes, and found by them, until the value is dropped.
+pub(super) struct Serving {
+    _server: PeerServer,
+    _finder: Option<Finder>,
 }
 
 /// Serves a local chain to nodes if `--p2p-port` is given, until the value is dropped.
@@ -46,7 +61,7 @@ pub(super) async fn serve(
     args: &PeerArgs,
     host: &str,
     folder: Option<&Path>,
-) -> Result<Option<PeerServer>, CommandError> {
+) -> Result<Option<Serving>, CommandError> {
     let Some(port) = args.p2p_port else { return Ok(None) };
     let host: IpAddr = match host {
         "localhost" => IpAddr::from([127, 0, 0, 1]),
@@ -65,9 +80,17 @@ pub(super) async fn serve(
     let id = *identity.id();
     let chain = Arc::new(LocalChain::new(service.clone()));
     let place = SocketAddr::new(host, port);
-    let server = PeerServer::bind(identity, chain, place)
+    let server = PeerServer::bind(identity.clone(), chain, place)
         .await
         .map_err(|error| CommandError::failed(format!("--p2p-port: {place}: {error}")))?;
     info!("peers find this chain at {id}@{}", server.address());
-    Ok(Some(server))
+    // Whoever looks for nodes asks at the same port over UDP.
+    let peers = discovery::peer_network(&network)?;
+    let book = Arc::new(NodeBook::open(peers.id, discovery::is_private(&peers), None));
+    let options = FinderOptions { bind: server.address(), boot: Vec::new() };
+    let finder = Finder::serve(&identity, options, book).await;
+    let finder = finder.inspect_err(|error| {
+        warn!("--p2p-port: no discovery: UDP port {}: {error}", server.address().port());
+    });
+    Ok(Some(Serving { _server: server, _finder: finder.ok() }))
 }

@@ -3,6 +3,7 @@
 
 mod ask;
 mod checkpoint;
+mod dismiss;
 mod kept;
 pub mod propose;
 mod service;

@@ -9,6 +9,7 @@ use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use tracing::{info, warn};
 
 use super::ask::{Fetched, ask_counted};
+use super::dismiss::Watched;
 use super::shared::Shared;
 use crate::metrics::{Checked, metrics};
 use crate::progress::{WORTH_A_BAR, progress_bar};
@@ -30,7 +31,9 @@ const HINT_PAUSE: Duration = Duration::from_millis(200);
 /// Follows one upstream until the service is dropped.
 pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
     let mut outbox = Outbox::default();
+    let mut watched = None;
     loop {
+        take_turn(&shared, index, &upstream, &mut watched);
         let requests = shared.client.receipt_requests(index, &mut outbox, now());
         if !requests.is_empty() {
             let again = outbox.resend_requests(ask_counted(index, &upstream, requests).await.answers);
@@ -51,7 +54,13 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
                     warn!("verification of headers was interrupted");
                     tokio::time::sleep(LONGEST_SLEEP).await;
                 }
-                log.lock().unwrap_or_else(PoisonError::into_inner).report(&shared, index, upstream.name());
+                let name = watched.as_ref().map_or(upstream.name(), Watched::name);
+                let vacant = watched.as_ref().is_some_and(Watched::is_vacant);
+                let name = Some(name).filter(|_| !vacant);
+                log.lock().unwrap_or_else(PoisonError::into_inner).report(&shared, index, name);
+                if let Some(watched) = &mut watched {
+                    watched.strike(&shared, index);
+                }
             }
             SyncStep::Wait(millis) => {
                 let pause = tokio::time::sleep(Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP));
@@ -68,6 +77,22 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
                 }
             }
         }
+    }
+}
+
+/// Where sources take each other's place: tells the core of a new one, and ends the turn of one that is not to be asked
+/// again. What the core knows is of the source that is `watched`.
+fn take_turn(shared: &Shared, index: usize, upstream: &SharedUpstream, watched: &mut Option<Watched>) {
+    let Some(mut present) = upstream.turn() else { return };
+    if let Some(known) = watched.as_ref().filter(|known| known.number() == present.number)
+        && let Some(reason) = known.dismissal(shared, index)
+    {
+        upstream.dismiss(known.number(), reason);
+        present = upstream.turn().unwrap_or(present);
+    }
+    if watched.as_ref().is_none_or(|known| known.number() != present.number) {
+        shared.client.sync_replace(index, present.name.clone());
+        *watched = Some(Watched::new(present));
     }
 }
 
@@ -113,10 +138,11 @@ impl Log {
         }
     }
 
-    fn report(&mut self, shared: &Shared, index: usize, name: &str) {
+    /// Reports news after an exchange with the upstream of this name, or of none if nobody was asked.
+    fn report(&mut self, shared: &Shared, index: usize, name: Option<&str>) {
         let sync = shared.client.sync();
         let state = sync.upstreams().into_iter().nth(index);
-        if let (Some(state), Some(last)) = (state, self.faults.get_mut(index)) {
+        if let (Some(name), Some(state), Some(last)) = (name, state, self.faults.get_mut(index)) {
             let fault = state.resting.map(|(_, fault)| fault);
             if let Some(fault) = fault.as_ref().filter(|fault| last.as_ref() != Some(*fault)) {
                 warn!("synchronization with {name} stopped at {fault}; trying again later");

@@ -8,6 +8,7 @@
 //! | `link` | one connection |
 //! | `node`, `address` | a node that is dialled again and again, and where it is |
 //! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
+//! | `find` | nodes that nobody named: discovery, the list of nodes, slots that take one after another |
 //! | `block`, `state` | blocks of a node; keys of states by chunks |
 //! | `serve`, `respond` | a server for peers, and its responses |
 //! | `chain`, `local_chain` | what the server reads, and the chain that is executed here |
@@ -17,6 +18,7 @@ mod answer;
 mod block;
 mod chain;
 mod error;
+pub mod find;
 mod link;
 mod local_chain;
 mod node;
@@ -29,7 +31,7 @@ pub use address::{PeerAddress, PeerAddressError};
 pub use chain::{PeerChain, ServedBlock, ServedHead, SharedChain};
 pub use error::PeerError;
 pub use local_chain::LocalChain;
-pub use node::{Identity, IdentityError, PeerNode};
+pub use node::{Identity, IdentityError, PeerNode, Reach};
 pub use respond::respond;
 pub use serve::PeerServer;
 pub use state::StateNodes;

@@ -1,5 +1,6 @@
 //! A peer that is dialled again whenever its connection ends.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +8,13 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::types::BlockRef;
+use rootlight_p2p::discovery;
 use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::{BlockParts, Parent, Push, Request, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -111,7 +113,8 @@ impl Identity {
     }
 }
 
-fn random_key() -> Result<NodeKey, IdentityError> {
+/// A new key.
+pub(super) fn random_key() -> Result<NodeKey, IdentityError> {
     loop {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
@@ -155,6 +158,27 @@ fn write_key(path: &Path, key: &NodeKey) -> std::io::Result<()> {
     writeln!(file, "{}", alloy_primitives::hex::encode(key.to_bytes()))
 }
 
+/// Which addresses are dialled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// All: the user has named the node.
+    Any,
+    /// Those that a node which others told of can have. They are looked at when they are dialled, after any lookup.
+    Found {
+        /// Whether private, loopback and other special addresses are among them.
+        private: bool,
+    },
+}
+
+impl Reach {
+    fn covers(self, address: &SocketAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Found { private } => discovery::allowed(discovery::canonical(*address), private),
+        }
+    }
+}
+
 /// The connection to a node.
 #[derive(Clone)]
 enum State {
@@ -176,9 +200,15 @@ impl PeerNode {
     /// Starts to dial a node; must be called inside a runtime. Dialling ends when the value is dropped.
     #[must_use]
     pub fn start(identity: Arc<Identity>, address: PeerAddress) -> Self {
+        Self::start_within(identity, address, Reach::Any)
+    }
+
+    /// Does what [`Self::start`] does, but dials only addresses within reach.
+    #[must_use]
+    pub fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
         let (set, state) = watch::channel(State::Dialling);
         let (news, genesis) = (Arc::new(News::default()), identity.config.genesis_hash);
-        let dialling = tokio::spawn(keep_connected(identity, address.clone(), set, news.clone()));
+        let dialling = tokio::spawn(keep_connected(identity, address.clone(), reach, set, news.clone()));
         Self { address, genesis, state, news, dialling }
     }
 
@@ -230,6 +260,29 @@ impl PeerNode {
             State::Open(link) => Ok(link),
             State::Failed(reason) => Err(PeerError::NotConnected(reason)),
             State::Dialling => Err(PeerError::NotConnected("no connection yet".into())),
+        }
+    }
+
+    /// Waits until the node is not worth waiting for: it could not be connected, or the connection ended soon. `opened`
+    /// is told of each connection. A node that was connected for a while is dialled once more.
+    pub(super) async fn given_up(&self, mut opened: impl FnMut(&Link)) -> String {
+        let (mut state, mut since) = (self.state.clone(), None::<Instant>);
+        loop {
+            match &*state.borrow_and_update() {
+                State::Dialling => {}
+                State::Open(link) => {
+                    since = Some(Instant::now());
+                    opened(link);
+                }
+                State::Failed(reason) => {
+                    if since.take().is_none_or(|since| since.elapsed() < GOOD_LINK) {
+                        return reason.clone();
+                    }
+                }
+            }
+            if state.changed().await.is_err() {
+                return "it is no longer dialled".into();
+            }
         }
     }
 
@@ -292,13 +345,14 @@ fn announced(block: &[u8]) -> Option<BlockRef> {
 async fn keep_connected(
     identity: Arc<Identity>,
     address: PeerAddress,
+    reach: Reach,
     state: watch::Sender<State>,
     news: Arc<News>,
 ) {
     let mut pause = FIRST_PAUSE;
     loop {
         let started = Instant::now();
-        let reason = match dial(&identity, &address, news.clone()).await {
+        let reason = match dial(&identity, &address, reach, news.clone()).await {
             Ok(link) => {
                 debug!("peer {address}: connected, {}", link.peer.hello.client_id);
                 state.send_replace(State::Open(link.clone()));
@@ -316,16 +370,40 @@ async fn keep_connected(
     }
 }
 
-async fn dial(identity: &Identity, address: &PeerAddress, news: Arc<News>) -> Result<Arc<Link>, PeerError> {
-    let broken = |error: std::io::Error| PeerError::NotConnected(error.to_string());
-    let host = address.host.trim_start_matches('[').trim_end_matches(']');
-    let connect = timeout(CONNECT_TIMEOUT, TcpStream::connect((host, address.port))).await;
-    let stream = connect.map_err(|_| PeerError::NoResponse(CONNECT_TIMEOUT))?.map_err(broken)?;
+/// Dials a node once, and speaks the handshake.
+///
+/// # Errors
+/// No address is within reach, or none of them has the node.
+pub(super) async fn dial(
+    identity: &Identity,
+    address: &PeerAddress,
+    reach: Reach,
+    host: Arc<dyn Host>,
+) -> Result<Arc<Link>, PeerError> {
+    let connect = timeout(CONNECT_TIMEOUT, connect(address, reach)).await;
+    let stream = connect.map_err(|_| PeerError::NoResponse(CONNECT_TIMEOUT))??;
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
     let secrets = HandshakeSecrets::from_random(&random);
     let session = Session::dial(&identity.key, &address.id, &secrets, identity.config.clone(), 0)?;
-    Link::open(stream, session, news).await
+    Link::open(stream, session, host).await
+}
+
+/// Connects to the first address of the host that is within reach and answers.
+async fn connect(address: &PeerAddress, reach: Reach) -> Result<TcpStream, PeerError> {
+    let broken = |error: std::io::Error| PeerError::NotConnected(error.to_string());
+    let host = address.host.trim_start_matches('[').trim_end_matches(']');
+    let mut failed = PeerError::NotConnected("its address is private or special".into());
+    for place in lookup_host((host, address.port)).await.map_err(broken)? {
+        if !reach.covers(&place) {
+            continue;
+        }
+        match TcpStream::connect(place).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = broken(error),
+        }
+    }
+    Err(failed)
 }
 
 /// Keeps a connection until it ends; returns why.
@@ -360,6 +438,23 @@ mod tests {
         std::fs::write(folder.path().join(KEY_FILE), "nonsense").unwrap();
         assert!(matches!(open(), Err(IdentityError::File { .. })));
         assert_ne!(*Identity::open(&Network::regtest(), B256::ZERO, None).unwrap().id(), first);
+    }
+
+    /// A name that others told of may lead anywhere, so what it leads to is looked at.
+    #[tokio::test]
+    async fn addresses_out_of_reach_are_not_dialled() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
+            let id = *random_key().unwrap().id();
+            let address = PeerAddress { id, host: host.into(), port };
+            let refused = connect(&address, Reach::Found { private: false }).await.unwrap_err();
+            assert!(refused.to_string().contains("private"), "{host}: {refused}");
+            if host == "127.0.0.1" {
+                connect(&address, Reach::Found { private: true }).await.unwrap();
+                connect(&address, Reach::Any).await.unwrap();
+            }
+        }
     }
 
     #[test]

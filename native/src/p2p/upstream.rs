@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::address::PeerAddress;
 use super::answer::Answers;
-use super::node::{Identity, PeerNode};
+use super::node::{Identity, PeerNode, Reach};
 use super::state::StateNodes;
 use crate::upstream::{Upstream, UpstreamResult};
 
@@ -30,9 +30,25 @@ impl PeerUpstream {
         network: Arc<Network>,
         nodes: Arc<StateNodes>,
     ) -> Self {
+        Self::within(identity, address, Reach::Any, network, nodes)
+    }
+
+    /// Does what [`Self::new`] does, but dials only addresses within reach.
+    #[must_use]
+    pub fn within(
+        identity: Arc<Identity>,
+        address: PeerAddress,
+        reach: Reach,
+        network: Arc<Network>,
+        nodes: Arc<StateNodes>,
+    ) -> Self {
         let name = address.to_string();
-        let node = Arc::new(PeerNode::start(identity, address));
+        let node = Arc::new(PeerNode::start_within(identity, address, reach));
         Self { name, answers: Answers::new(node.clone(), network, nodes), node }
+    }
+
+    pub(super) fn node(&self) -> &PeerNode {
+        &self.node
     }
 }
 

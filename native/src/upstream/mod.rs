@@ -40,6 +40,26 @@ pub(crate) fn quantity(number: u64) -> String {
     format!("{number:#x}")
 }
 
+/// Who answers in an upstream's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Differs from those of all sources before.
+    pub number: u64,
+    /// Its name, as of [`Upstream::name`].
+    pub name: String,
+    /// Whether there is nobody: requests fail until a source is found.
+    pub vacant: bool,
+}
+
+/// Why a source should give its place to another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dismissal {
+    /// It said what no honest source says. The text is the evidence.
+    Lied(String),
+    /// It is of no use, for this reason; it may be honest.
+    Useless(String),
+}
+
 /// A source of chain data.
 pub trait Upstream: Send + Sync + 'static {
     /// Sends all requests, and returns their results in the same order. A failure of the whole batch, such as
@@ -59,6 +79,16 @@ pub trait Upstream: Send + Sync + 'static {
     fn address(&self) -> Option<IpAddr> {
         None
     }
+
+    /// Returns who answers now, for an upstream whose place one source takes after another; `None` if it is always the
+    /// same.
+    fn turn(&self) -> Option<Turn> {
+        None
+    }
+
+    /// Tells that the source of this turn should give its place to another one, and why. Nothing happens if it has done so
+    /// already, or if there is always the same source.
+    fn dismiss(&self, _turn: u64, _reason: Dismissal) {}
 
     /// Returns a signal for new blocks, if the upstream announces them by itself. The signal only causes an
     /// earlier request.

@@ -6,7 +6,9 @@ mod common;
 
 mod chain;
 mod dev;
+mod find;
 mod hostile;
 mod hostile_peer;
+mod liar;
 mod recorded;
 mod sessions;

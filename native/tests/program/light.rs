@@ -258,8 +258,7 @@ async fn a_chain_without_the_checkpoint_is_never_served() {
 #[test]
 fn wrong_options_are_usage_errors() {
     for arguments in [
-        &["light"][..],
-        &["light", "--upstream", "http://a", "--unproven", "quorum:2"],
+        &["light", "--upstream", "http://a", "--unproven", "quorum:2"][..],
         &["light", "--upstream", "http://a", "--unproven", "quorum:0"],
         &["light", "--upstream", "http://a", "--unproven", "maybe"],
         &["light", "--upstream", "ftp://a"],

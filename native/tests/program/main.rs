@@ -9,6 +9,7 @@ mod keys;
 mod light;
 mod manual;
 mod operations;
+mod peers;
 mod tls;
 mod verify;
 mod verify_table;

@@ -5,7 +5,8 @@ use crate::common;
 use common::run;
 
 /// Commands that have a page of their own.
-const COMMANDS: [&str; 8] = ["dev", "follow", "light", "verify", "record", "methods", "completions", "man"];
+const COMMANDS: [&str; 10] =
+    ["dev", "follow", "light", "peers", "crawl", "verify", "record", "methods", "completions", "man"];
 
 fn printed(arguments: &[&str]) -> String {
     let output = run(arguments);

@@ -25,13 +25,13 @@ impl Node {
 }
 
 /// The address without the mapping of IPv4 into IPv6, and without scope and flow.
-pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
+pub fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Whether a node can be at this address. Addresses that are not reached from everywhere are allowed only where `private`
 /// says so; some never are.
-pub(super) fn allowed(address: SocketAddr, private: bool) -> bool {
+pub fn allowed(address: SocketAddr, private: bool) -> bool {
     if address.port() == 0 {
         return false;
     }
@@ -47,7 +47,7 @@ pub(super) fn allowed_from_others(address: SocketAddr, private: bool) -> bool {
 }
 
 /// Whether the limits by network apply to the address.
-pub(super) fn is_public(ip: IpAddr) -> bool {
+pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => public_v4(ip) && !nowhere_v4(ip),
         IpAddr::V6(ip) => public_v6(ip),
@@ -81,7 +81,7 @@ fn public_v6(ip: Ipv6Addr) -> bool {
 }
 
 /// What one owner easily has many addresses of: an IPv4 address, or a /64 of IPv6.
-pub(super) fn one_owner(ip: IpAddr) -> u64 {
+pub fn one_owner(ip: IpAddr) -> u64 {
     match ip {
         IpAddr::V4(ip) => u64::from(ip.to_bits()) | (1 << 32),
         // No /64 of use is below 2^33: 2000::/3 starts at 2^61, and fc00::/7 higher.
@@ -90,7 +90,7 @@ pub(super) fn one_owner(ip: IpAddr) -> u64 {
 }
 
 /// The smaller and the larger network of an address: /24 and /16, in IPv6 /48 and /32.
-pub(super) fn networks(ip: IpAddr) -> (u64, u64) {
+pub fn networks(ip: IpAddr) -> (u64, u64) {
     match ip {
         IpAddr::V4(ip) => {
             let bits = u64::from(ip.to_bits());

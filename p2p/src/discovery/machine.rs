@@ -156,6 +156,11 @@ impl Discovery {
         self.table.entries().map(|entry| entry.node)
     }
 
+    /// The nodes of the table, each with the milliseconds since its latest PONG.
+    pub fn answered(&self, now_ms: u64) -> impl Iterator<Item = (Node, u64)> {
+        self.table.entries().map(move |entry| (entry.node, now_ms.saturating_sub(entry.answered_ms)))
+    }
+
     /// The next thing to do, or `None` until the next datagram or tick.
     pub fn next_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()

@@ -31,6 +31,11 @@ impl Backfill {
         self.taken = self.taken.filter(|by| *by != upstream);
     }
 
+    /// Forgets what an upstream refused: another source answers in its place.
+    pub(super) fn readmit(&mut self, upstream: usize) {
+        self.refused.retain(|by| *by != upstream);
+    }
+
     /// Records that this upstream does not have the blocks.
     pub(super) fn refuse(&mut self, upstream: usize) {
         if !self.refused.contains(&upstream) {

@@ -1,6 +1,6 @@
 //! The state of one upstream in synchronization.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use alloy_primitives::B256;
 
@@ -35,6 +35,10 @@ pub struct Capabilities {
 #[derive(Debug)]
 pub(super) struct Peer<C> {
     pub(super) phase: Phase,
+    /// Who answers, if one source takes the place of another; else the host's name for the upstream counts.
+    pub(super) name: Option<String>,
+    /// How many sources have answered before this one.
+    pub(super) turn: u64,
     pub(super) record: Record,
     pub(super) can: Capabilities,
     /// The upstream has no method that returns uncles.
@@ -102,6 +106,8 @@ impl<C: Default> Peer<C> {
     pub(super) fn new() -> Self {
         Self {
             phase: Phase::Idle(0),
+            name: None,
+            turn: 0,
             hinted: false,
             record: Record::default(),
             can: Capabilities::default(),

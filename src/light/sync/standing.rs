@@ -51,6 +51,10 @@ pub struct Observation {
 /// The state of one upstream, as reported to users.
 #[derive(Debug, Clone)]
 pub struct UpstreamState {
+    /// Who answers now, if sources take each other's place ([`HeaderSync::replace`]).
+    pub name: Option<String>,
+    /// How many sources have answered before.
+    pub turn: u64,
     /// The height it announced last.
     pub announced: Option<u64>,
     /// If it is resting: for how many milliseconds more, and why.
@@ -148,6 +152,8 @@ impl HeaderSync {
     /// The state of each upstream, in the host's order.
     pub fn upstreams(&self) -> Vec<UpstreamState> {
         let state = |peer: &Peer| UpstreamState {
+            name: peer.name.clone(),
+            turn: peer.turn,
             announced: peer.announced,
             resting: match &peer.phase {
                 Phase::Resting(until, fault) => Some((until.saturating_sub(self.now.millis), fault.clone())),
@@ -212,6 +218,27 @@ impl HeaderSync {
     /// The time that the host passed in last.
     pub fn now(&self) -> Now {
         self.now
+    }
+
+    /// Notes that another source, of this name, answers in an upstream's place from now on. It starts with a clean
+    /// record; what the earlier one was fetching is open to all. To be called between two exchanges of the upstream.
+    pub fn replace(&mut self, upstream: usize, name: String) {
+        self.backlog.release(upstream);
+        self.backfill.release(upstream);
+        self.backfill.readmit(upstream);
+        self.drop_lease(upstream);
+        if let Some(peer) = self.peers.get_mut(upstream) {
+            let turn = peer.turn.saturating_add(1);
+            *peer = Peer { name: Some(name), turn, ..Peer::new() };
+        }
+    }
+
+    /// Takes over the outcomes of requests of a session, during which upstreams were at these turns. What it says of a
+    /// source that has been replaced since is dropped.
+    pub fn observe_since(&mut self, turns: &[u64], observations: impl IntoIterator<Item = Observation>) {
+        let present: Vec<u64> = self.peers.iter().map(|peer| peer.turn).collect();
+        let is_present = |seen: &Observation| turns.get(seen.upstream) == present.get(seen.upstream);
+        self.observe(observations.into_iter().filter(is_present));
     }
 
     /// Takes over the outcomes of requests for facts.

@@ -420,3 +420,31 @@ fn total_difficulties_are_not_settled_before_the_head_is_reached() {
     assert!(one.is_settled());
     assert_eq!(sync(0).upstreams().len(), 1, "there is always at least one upstream");
 }
+
+/// A source that takes another's place starts afresh, and what a session saw of the earlier one does not count for it.
+#[test]
+fn a_successor_does_not_inherit_the_record() {
+    let mut two = sync(2);
+    let config =
+        Arc::new(ClientConfig { upstreams: vec!["a".into(), "b".into()], ..ClientConfig::default() });
+    let before = PinnedHead::new(&two, config.clone(), two.now);
+    assert_eq!(before.upstream_name(1), Some("b"));
+    rest(&mut two, 1, SyncCause::BadHeight);
+    assert!(two.is_resting(1) && two.upstreams()[1].record.lies == 1);
+    two.backfill.refuse(1);
+
+    two.replace(1, "the honest node".into());
+    let state = &two.upstreams()[1];
+    assert_eq!((state.record.lies, state.record.evidence.len(), two.is_resting(1)), (0, 0, false));
+    let after = PinnedHead::new(&two, config, two.now);
+    assert_eq!(after.upstream_name(1), Some("the honest node"));
+    assert_eq!((before.turns(), after.turns()), (vec![0, 0], vec![0, 1]));
+
+    let lie =
+        |upstream| Observation { upstream, request: request("eth_getBlockByHash"), outcome: Err(refuted()) };
+    two.observe_since(&before.turns(), [lie(0), lie(1)]);
+    let lies = |sync: &HeaderSync| sync.upstreams().iter().map(|state| state.record.lies).collect::<Vec<_>>();
+    assert_eq!(lies(&two), [1, 0]);
+    two.observe_since(&after.turns(), [lie(1)]);
+    assert_eq!(lies(&two), [1, 1]);
+}

@@ -1,0 +1,185 @@
+//! What the book keeps, forgets and gives out.
+
+use super::*;
+
+fn id(number: u16) -> NodeId {
+    let mut bytes = [7; 64];
+    bytes[..2].copy_from_slice(&number.to_be_bytes());
+    NodeId::from_bytes(bytes)
+}
+
+fn node(number: u16, address: &str) -> Node {
+    Node { id: id(number), address: address.parse().unwrap() }
+}
+
+fn ids(book: &NodeBook) -> Vec<NodeId> {
+    book.nodes().iter().map(|known| known.node.id).collect()
+}
+
+#[test]
+fn nodes_are_kept_with_what_they_were_caught_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |network| NodeBook::open(network, false, Some(folder.path()));
+    let book = open(775);
+    book.found(node(1, "8.8.8.8:5050"));
+    book.found(node(2, "9.9.9.9:5050"));
+    book.caught(&id(1), "a false header\n\u{1b}[31m");
+    let before = book.nodes();
+    drop(book);
+
+    let book = open(775);
+    let after = book.nodes();
+    assert_eq!(after.len(), 2);
+    assert_eq!((&after[0].node, after[0].seen), (&before[0].node, before[0].seen));
+    assert_eq!(after[0].caught.as_ref().unwrap().what, "a false header[31m");
+    assert_eq!(book.take(0), Some(node(2, "9.9.9.9:5050")), "the liar is not dialled");
+    assert_eq!(book.take(1), None);
+    // Another id at the liar's address is its own.
+    book.found(node(3, "8.8.8.8:5051"));
+    assert_eq!(book.take(1), None);
+    drop(book);
+    assert!(open(8100).nodes().is_empty(), "nodes of another network");
+}
+
+#[test]
+fn a_damaged_file_is_no_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || NodeBook::open(775, false, Some(folder.path()));
+    let path = folder.path().join(kept::FILE);
+    for text in ["", "{", "[]", r#"{"version":2,"network":775,"nodes":[]}"#, &" ".repeat(5 << 20)] {
+        std::fs::write(&path, text).unwrap();
+        assert!(open().nodes().is_empty());
+    }
+    // Entries that name no node, or one at a private address, are left out.
+    let good = format!(r#"{{"id":"{}","address":"8.8.8.8:5050","seen":1}}"#, id(1));
+    let text = |entries: &[&str]| format!(r#"{{"version":1,"network":775,"nodes":[{}]}}"#, entries.join(","));
+    let local = good.replace("8.8.8.8", "127.0.0.1");
+    let mapped = good.replace("8.8.8.8", "[::ffff:10.0.0.1]");
+    let no_id = good.replace(&id(1).to_string(), "07");
+    std::fs::write(&path, text(&[&local, &mapped, &no_id, &good])).unwrap();
+    assert_eq!(ids(&open()), [id(1)]);
+    // The next write replaces what was damaged.
+    std::fs::write(&path, "nonsense").unwrap();
+    let book = open();
+    book.found(node(2, "9.9.9.9:5050"));
+    drop(book);
+    assert_eq!(ids(&open()), [id(2)]);
+}
+
+#[test]
+fn a_file_does_not_make_the_book_grow() {
+    let folder = tempfile::tempdir().unwrap();
+    let entry = |number: u16| {
+        let [a, b] = number.to_be_bytes();
+        let (id, what) = (id(number), "x".repeat(1_000));
+        format!(
+            r#"{{"id":"{id}","address":"{}.{b}.1.1:5050","seen":{number},"client":"{what}","caught":{{"at":1,"what":"{what}"}}}}"#,
+            a + 20
+        )
+    };
+    let entries: Vec<String> = (0..1_000).map(entry).collect();
+    let text = format!(r#"{{"version":1,"network":775,"nodes":[{}]}}"#, entries.join(","));
+    std::fs::write(folder.path().join(kept::FILE), text).unwrap();
+    let book = NodeBook::open(775, false, Some(folder.path()));
+    let nodes = book.nodes();
+    assert_eq!(nodes.len(), MAX_NODES);
+    assert!(
+        nodes
+            .iter()
+            .all(|known| known.client.len() == 256 && known.caught.as_ref().unwrap().what.len() == 256)
+    );
+    // A new node takes the place of the one seen least lately, and no held node leaves.
+    book.found(node(5_000, "8.8.8.8:5050"));
+    let now = ids(&book);
+    assert!(now.len() == MAX_NODES && now.contains(&id(5_000)) && !now.contains(&id(0)));
+}
+
+#[test]
+fn one_network_does_not_fill_the_book() {
+    let book = NodeBook::open(775, true, None);
+    (0..100).for_each(|host| book.found(node(host, &format!("8.8.{host}.1:5050"))));
+    assert_eq!(book.nodes().len(), PER_NETWORK);
+    (100..200).for_each(|host| book.found(node(host, &format!("127.0.0.1:{}", 5_000 + host))));
+    assert_eq!(book.nodes().len(), PER_NETWORK + 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_get_different_nodes_and_give_them_back() {
+    let book = NodeBook::open(775, false, None);
+    for (number, address) in [(1, "8.8.8.8:1"), (2, "8.8.8.9:1"), (3, "9.9.9.9:1")] {
+        book.found(node(number, address));
+    }
+    let (first, second) = (book.take(0).unwrap(), book.take(1).unwrap());
+    assert_ne!(first.address.ip().to_string()[..1], second.address.ip().to_string()[..1]);
+    assert_eq!((book.take(2), book.held()), (None, 2), "the third node is of the first one's /24");
+    let three = if first.id == id(3) { 0 } else { 1 };
+    book.failed(&id(3));
+    book.release(three);
+    assert_eq!(book.take(three), None, "it rests, and the other slot holds the only other network");
+    tokio::time::advance(std::time::Duration::from_secs(30)).await;
+    assert_eq!(book.take(three).unwrap().id, id(3));
+}
+
+#[test]
+fn nodes_that_are_connected_otherwise_are_left_out() {
+    let book = NodeBook::open(775, false, None);
+    book.found(node(1, "8.8.8.8:1"));
+    book.avoid(&[id(1)]);
+    assert_eq!(book.take(0), None);
+}
+
+#[test]
+fn a_slot_gives_up_a_node_without_state_for_one_that_may_have_it() {
+    let hello = |snap: bool| {
+        let name = if snap { "snap" } else { "rsk" };
+        let capability = rootlight_p2p::session::Capability { name: name.into(), version: 1 };
+        Hello {
+            version: 4,
+            client_id: "client".into(),
+            capabilities: vec![capability],
+            listen_port: 0,
+            node_id: id(0),
+        }
+    };
+    let book = NodeBook::open(775, true, None);
+    book.found(node(1, "127.0.0.1:1"));
+    assert_eq!(book.take(0).unwrap().id, id(1));
+    assert!(!book.wants_state(0), "what it serves is not known yet");
+    book.connected(&id(1), &hello(false));
+    assert!(!book.wants_state(0), "there is no other");
+    book.found(node(2, "127.0.0.1:2"));
+    assert!(book.wants_state(0));
+    book.take(1).unwrap();
+    assert!(!book.wants_state(0), "the other slot's node may serve state");
+    book.connected(&id(2), &hello(false));
+    assert!(!book.wants_state(0), "neither serves state, and there is no third");
+    book.found(node(3, "127.0.0.1:3"));
+    assert!(book.wants_state(0));
+    book.connected(&id(2), &hello(true));
+    assert!(!book.wants_state(0));
+}
+
+/// After an outage of our own network, no node answers; what was of use before is tried again.
+#[test]
+fn an_outage_does_not_empty_the_book() {
+    let hello = Hello {
+        version: 4,
+        client_id: "client".into(),
+        capabilities: Vec::new(),
+        listen_port: 0,
+        node_id: id(1),
+    };
+    let book = NodeBook::open(775, false, None);
+    book.found(node(1, "8.8.8.8:1"));
+    book.found(node(2, "9.9.9.9:1"));
+    book.connected(&id(1), &hello);
+    for id in [id(1), id(2)] {
+        (0..5).for_each(|_| book.failed(&id));
+        book.lost(&id);
+    }
+    assert_eq!(ids(&book), [id(1)], "one that never was of use is forgotten");
+    assert_eq!(book.nodes()[0].failures, 5);
+    // It answers discovery again.
+    book.found(node(1, "8.8.8.8:1"));
+    assert_eq!((book.nodes()[0].failures, book.take(0)), (0, Some(node(1, "8.8.8.8:1"))));
+}

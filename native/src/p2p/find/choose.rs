@@ -1,0 +1,176 @@
+//! Which node is dialled next: the rule against eclipse.
+//!
+//! One operator easily has many addresses of one network, and rarely addresses of many networks. So of the nodes that are
+//! held at a time
+//! - no two are in the same /24 (IPv6: /48), ever;
+//! - no two are in the same /16 (IPv6: /32), as long as there is a node elsewhere.
+//!
+//! Among the nodes that remain, one with snapshot service comes first while no held node has it, then one that did not
+//! fail last; the rest is chance, so that nobody can put himself first. Private addresses, which are allowed by a flag
+//! only, have no networks.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
+
+use rootlight_p2p::discovery::{Node, is_public, networks};
+
+use super::known::KnownNode;
+
+/// Whether two addresses are in the same smaller and in the same larger network.
+fn shared(one: IpAddr, other: IpAddr) -> (bool, bool) {
+    // An IPv4 network never equals one of IPv6.
+    if !is_public(one) || !is_public(other) || one.is_ipv4() != other.is_ipv4() {
+        return (false, false);
+    }
+    let ((small, large), (other_small, other_large)) = (networks(one), networks(other));
+    (small == other_small, large == other_large)
+}
+
+/// The node to dial next, beside those that are `held`. `all` is the whole book.
+pub(super) fn choose<'a>(
+    all: impl Iterator<Item = &'a KnownNode> + Clone,
+    held: &[Node],
+    allow: impl Fn(&Node) -> bool,
+    now: u64,
+) -> Option<Node> {
+    let chance = RandomState::new();
+    let caught = all.clone().filter(|known| known.is_caught(now)).collect::<Vec<_>>();
+    let free = |known: &&KnownNode| {
+        let node = known.node;
+        !known.rests(held.is_empty())
+            && allow(&node)
+            && !caught.iter().any(|liar| liar.node.id == node.id || liar.shares_owner(&node.address))
+            && !held.iter().any(|other| {
+                other.id == node.id
+                    || other.address == node.address
+                    || shared(other.address.ip(), node.address.ip()).0
+            })
+    };
+    let has_state = all
+        .clone()
+        .any(|known| known.snap == Some(true) && held.iter().any(|other| other.id == known.node.id));
+    let rank = |known: &&KnownNode| {
+        let near = held.iter().any(|other| shared(other.address.ip(), known.node.address.ip()).1);
+        let service = match known.snap {
+            _ if has_state => 0,
+            Some(true) => 0,
+            None => 1,
+            Some(false) => 2,
+        };
+        (near, service, known.failures > 0, chance.hash_one(known.node.id.as_bytes()))
+    };
+    all.filter(free).min_by_key(rank).map(|known| known.node)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::p2p::find::known::Caught;
+    use rootlight_p2p::rlpx::NodeId;
+
+    fn node(number: u8, address: &str) -> KnownNode {
+        let node = Node { id: NodeId::from_bytes([number; 64]), address: address.parse().unwrap() };
+        KnownNode::new(node, 1)
+    }
+
+    fn chosen(all: &[KnownNode], held: &[Node]) -> Option<u8> {
+        choose(all.iter(), held, |_| true, 1_000).map(|node| node.id.as_bytes()[0])
+    }
+
+    #[test]
+    fn held_nodes_are_of_different_networks() {
+        let all = [
+            node(1, "8.8.8.8:5050"),
+            node(2, "8.8.8.9:5050"),
+            node(3, "8.8.9.1:5050"),
+            node(4, "9.9.9.9:5050"),
+            node(5, "[2600:1:2::1]:5050"),
+            node(6, "[2600:1:2:9::1]:5050"),
+            node(7, "[2600:1:3::1]:5050"),
+        ];
+        let held = |numbers: &[usize]| numbers.iter().map(|n| all[n - 1].node).collect::<Vec<_>>();
+        for _ in 0..32 {
+            assert!(matches!(chosen(&all, &held(&[1])), Some(4..=7)));
+            assert_eq!(chosen(&all, &held(&[1, 5])), Some(4));
+            // Only neighbours in the larger networks are left.
+            assert!(matches!(chosen(&all, &held(&[1, 4, 5])), Some(3 | 7)));
+        }
+        assert_eq!(chosen(&all, &held(&[1, 3, 4, 5, 7])), None, "never two of one /24 or /48");
+    }
+
+    #[test]
+    fn private_addresses_have_no_networks_and_one_node_is_held_once() {
+        let all = [node(1, "127.0.0.1:1"), node(2, "127.0.0.1:2")];
+        assert_eq!(chosen(&all, &[all[0].node]), Some(2));
+        assert_eq!(chosen(&all, &[all[0].node, all[1].node]), None);
+    }
+
+    #[test]
+    fn a_liar_and_its_neighbours_at_one_address_stay_away_for_a_day() {
+        let mut all = [node(1, "8.8.8.8:5050"), node(2, "8.8.8.8:5051"), node(3, "9.9.9.9:5050")];
+        all[0].caught = Some(Caught { at: 1_000, what: String::new() });
+        let at = |now| {
+            let pick = |_| choose(all.iter(), &[], |_| true, now).map(|node| node.id.as_bytes()[0]);
+            (0..64).filter_map(pick).collect::<BTreeSet<u8>>()
+        };
+        assert_eq!(at(1_000 + 86_399), BTreeSet::from([3]));
+        assert_eq!(at(1_000 + 86_400), BTreeSet::from([1, 2, 3]));
+    }
+
+    #[test]
+    fn state_comes_first_while_no_held_node_serves_it() {
+        let mut all =
+            [node(1, "1.1.1.1:1"), node(2, "2.2.2.2:1"), node(3, "3.3.3.3:1"), node(4, "4.4.4.4:1")];
+        (all[0].snap, all[1].snap, all[3].snap) = (Some(false), Some(true), Some(true));
+        for _ in 0..16 {
+            assert!(matches!(chosen(&all, &[]), Some(2 | 4)));
+            assert!(matches!(chosen(&all, &[all[1].node]), Some(1 | 3 | 4)));
+        }
+        let without = [all[0].clone(), all[2].clone()];
+        assert_eq!(chosen(&without, &[]), Some(3), "a node that may have it before one that has it not");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_failed_is_left_alone_for_longer_each_time() {
+        let mut all = [node(1, "1.1.1.1:1"), node(2, "2.2.2.2:1")];
+        let held = [all[1].node];
+        for seconds in [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600] {
+            all[0].fail();
+            tokio::time::advance(std::time::Duration::from_secs(seconds - 1)).await;
+            assert_eq!(chosen(&all, &held), None, "{seconds}");
+            tokio::time::advance(std::time::Duration::from_secs(1)).await;
+            assert_eq!(chosen(&all, &held), Some(1), "{seconds}");
+        }
+        // A client without any node tries again soon.
+        all.iter_mut().for_each(|known| (0..20).for_each(|_| known.fail()));
+        assert_eq!(chosen(&all, &[]), None);
+        tokio::time::advance(std::time::Duration::from_secs(30)).await;
+        assert!(chosen(&all, &[]).is_some());
+    }
+
+    proptest! {
+        /// Whatever is known, and whoever made most of it: the slots spread over networks.
+        #[test]
+        fn slots_spread_over_networks(places in prop::collection::vec((0u8..4, 0u8..3, 1u8..4), 0..40)) {
+            let at = |(number, (a, b, c)): (usize, &(u8, u8, u8))| {
+                node(u8::try_from(number).unwrap(), &format!("{}.1.{b}.{c}:5050", 20 + a))
+            };
+            let all: Vec<KnownNode> = places.iter().enumerate().map(at).collect();
+            let mut held: Vec<Node> = Vec::new();
+            while let Some(node) = choose(all.iter(), &held, |_| true, 0) {
+                let near = |one: &Node, other: &Node| shared(one.address.ip(), other.address.ip());
+                prop_assert!(held.iter().all(|other| !near(other, &node).0), "two of one /24");
+                let elsewhere = all.iter().any(|known| held.iter().all(|other| !near(other, &known.node).1));
+                let apart = held.iter().all(|other| !near(other, &node).1);
+                prop_assert_eq!(apart, elsewhere, "a /16 is shared only where no other is left");
+                held.push(node);
+            }
+            let small: BTreeSet<_> = places.iter().map(|(a, b, _)| (a, b)).collect();
+            prop_assert_eq!(held.len(), small.len(), "every /24 has its node in the end");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Nodes that nobody named: found over UDP, remembered, chosen, and replaced.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `finder`, `boot` | discovery over a socket; addresses of boot hosts |
+//! | `book`, `known`, `kept` | the nodes that answered, what is known of each, and the file they are kept in |
+//! | `choose` | which node is dialled next |
+//! | `slots`, `slot`, `shared` | a fixed number of upstreams that take one node after another |
+//! | `crawl` | one dial to every node that is found |
+
+mod book;
+mod boot;
+mod choose;
+mod crawl;
+mod finder;
+mod kept;
+mod known;
+mod shared;
+mod slot;
+mod slots;
+
+pub use book::NodeBook;
+pub use boot::{BootHost, BootHostError};
+pub use crawl::{CrawlOptions, SnapOffer, Visit, Visited, crawl};
+pub use finder::{Finder, FinderOptions};
+pub use kept::{FILE, read as read_kept};
+pub use known::{Caught, KnownNode};
+pub use shared::SlotOptions;
+pub use slot::PeerSlot;
+pub use slots::start_slots;

@@ -1,0 +1,46 @@
+//! What the slots of a light client share.
+
+use std::sync::Arc;
+
+use rootlight::consensus::Network;
+use rootlight_p2p::discovery::Node;
+use rootlight_p2p::rlpx::NodeId;
+
+use super::book::NodeBook;
+use super::finder::Finder;
+use super::known::peer_address;
+use crate::p2p::{Identity, PeerUpstream, Reach, StateNodes};
+
+/// What the slots of a light client need.
+pub struct SlotOptions {
+    /// Number of slots.
+    pub count: usize,
+    /// Who we are to the nodes.
+    pub identity: Arc<Identity>,
+    /// Nodes that are connected otherwise: a node admits one connection of each key.
+    pub avoid: Vec<NodeId>,
+    /// The chain.
+    pub network: Arc<Network>,
+    /// Nodes of states, shared with other peers.
+    pub nodes: Arc<StateNodes>,
+}
+
+/// What the slots share. The finder lives as long as one of them.
+pub(super) struct Shared {
+    pub(super) book: Arc<NodeBook>,
+    options: SlotOptions,
+    _finder: Finder,
+}
+
+impl Shared {
+    pub(super) fn new(finder: Finder, options: SlotOptions) -> Self {
+        Self { book: finder.book().clone(), options, _finder: finder }
+    }
+
+    /// Starts to dial a node.
+    pub(super) fn upstream(&self, node: &Node) -> PeerUpstream {
+        let SlotOptions { identity, network, nodes, .. } = &self.options;
+        let reach = Reach::Found { private: self.book.allows_private() };
+        PeerUpstream::within(identity.clone(), peer_address(node), reach, network.clone(), nodes.clone())
+    }
+}

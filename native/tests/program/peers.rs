@@ -1,0 +1,129 @@
+//! The program among nodes of a peer-to-peer network: a development chain that is found, a light client that finds it,
+//! the list of nodes, a crawl.
+
+use crate::common;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use common::{Watch, client, run};
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+
+/// A running program; its end is the test's.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(arguments: &[&str]) -> Program {
+    let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+        .args(arguments)
+        .args(["--http-port", "0"])
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    Program(child)
+}
+
+/// Starts a development chain that peers find; returns it with its id and its address.
+fn dev() -> (Program, String, String) {
+    let mut program = start(&["dev", "--genesis", "regtest", "--p2p-port", "0"]);
+    let _watch = Watch::of(&program.0);
+    let log = BufReader::new(program.0.stderr.take().unwrap());
+    for line in log.lines() {
+        let line = line.unwrap();
+        if let Some((_, place)) = line.split_once("peers find this chain at ") {
+            let (id, address) = place.split_once('@').unwrap();
+            return (program, id.to_owned(), address.to_owned());
+        }
+    }
+    panic!("the chain is not served to peers");
+}
+
+async fn ask(url: &str, method: &str) -> Value {
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": [] }).to_string();
+    let request = client().post(url).header(CONTENT_TYPE, "application/json").body(message);
+    serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_light_client_without_upstreams_finds_a_chain_and_lists_its_node() {
+    let (_dev, id, address) = dev();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let light = ["light", "--network", "regtest", "--checkpoint", "none", "--max-age", "0"];
+    let mut light = start(&[&light[..], &["--bootnode", &address, "--data-dir", data]].concat());
+    let _watch = Watch::of(&light.0);
+    let mut line = String::new();
+    BufReader::new(light.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line}")).to_owned();
+    // The watch ends a program that hangs.
+    while ask(&url, "eth_blockNumber").await["result"] != "0x0" {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let upstreams = ask(&url, "rootlight_upstreams").await;
+    let named = |upstream: &&Value| upstream["name"] == format!("{id}@{address}");
+    assert_eq!(upstreams["result"].as_array().unwrap().iter().filter(named).count(), 1, "{upstreams}");
+    Command::new("kill").args(["-TERM", &light.0.id().to_string()]).status().unwrap();
+    light.0.wait().unwrap();
+
+    let listed = run(&["peers", "--network", "regtest", "--data-dir", data, "--json"]);
+    let node: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!((&node["id"], &node["address"], &node["snap"]), (&json!(id), &json!(address), &json!(true)));
+    assert!(node["client"].as_str().unwrap().starts_with("rootlight/"), "{node}");
+    assert_eq!(node["caught"], Value::Null);
+    let text = run(&["peers", "--network", "regtest", "--data-dir", data]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.starts_with(&format!("{id}@{address}\n")) && text.contains("state chunks, seen "), "{text}");
+}
+
+#[test]
+fn a_crawl_prints_what_nodes_offer() {
+    let (_dev, id, address) = dev();
+    // Long enough for any machine, and ended when the node was printed.
+    let crawl = ["crawl", "--network", "regtest", "--bootnode", &address, "--for", "600", "--json"];
+    let mut crawl = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+        .args(crawl)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map(Program)
+        .unwrap();
+    let _watch = Watch::of(&crawl.0);
+    let mut line = String::new();
+    BufReader::new(crawl.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let node: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&node["id"], &node["address"]), (&json!(id), &json!(address)));
+    assert_eq!(node["capabilities"], json!(["rsk/62", "snap/1"]));
+    assert!(node["client"].as_str().unwrap().starts_with("rootlight/"), "{node}");
+}
+
+/// Where nobody can be asked, the program says what to do instead.
+#[test]
+fn networks_without_boot_hosts_name_the_flags_that_help() {
+    for (arguments, words) in [
+        (&["light", "--network", "regtest"][..], "--bootnode HOST:PORT"),
+        (&["light", "--network", "regtest", "--discovery", "--upstream", "http://a"], "--bootnode HOST:PORT"),
+        (&["light", "--network", "devnet"], "--upstream URL"),
+        (&["crawl", "--network", "regtest"], "--bootnode HOST:PORT"),
+        (&["crawl", "--network", "devnet"], "no known peer-to-peer network"),
+        (&["light", "--network", "regtest", "--bootnode", "nowhere"], "HOST:PORT"),
+        (&["peers"], "--data-dir"),
+    ] {
+        let output = run(arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let output = run(&["peers", "--data-dir", empty.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+}
