@@ -43,13 +43,20 @@ impl Weighter<B256, Bytes> for ByBytes {
 /// Nodes and long values of states, each under its hash. All peers share them: a hash says whose bytes they are.
 pub struct StateNodes {
     kept: Cache<B256, Bytes, ByBytes>,
-    /// The state that was searched last, and the size of its trie: keys of the next block's state are near there.
-    newest: Mutex<Option<(B256, u64)>>,
+    searched: Mutex<Option<Searched>>,
+}
+
+/// The state that was searched last. Keys of the states of later blocks are near there.
+#[derive(Debug, Clone, Copy)]
+struct Searched {
+    block: u64,
+    root: B256,
+    trie_size: u64,
 }
 
 impl Default for StateNodes {
     fn default() -> Self {
-        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, ByBytes), newest: Mutex::default() }
+        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, ByBytes), searched: Mutex::default() }
     }
 }
 
@@ -60,12 +67,15 @@ impl NodeSource for StateNodes {
 }
 
 impl StateNodes {
-    fn newest(&self) -> Option<(B256, u64)> {
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The state that was searched last, if it helps to search that of this block. States of older blocks are smaller,
+    /// and a server does not respond to offsets behind their end.
+    fn before(&self, block: u64) -> Option<Searched> {
+        let searched = *self.searched.lock().unwrap_or_else(PoisonError::into_inner);
+        searched.filter(|searched| searched.block <= block)
     }
 
-    fn searched(&self, root: B256, size: u64) {
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, size));
+    fn searched(&self, searched: Searched) {
+        *self.searched.lock().unwrap_or_else(PoisonError::into_inner) = Some(searched);
     }
 }
 
@@ -97,11 +107,11 @@ pub(super) async fn find(
     root: B256,
     keys: Vec<Vec<u8>>,
 ) -> Result<BTreeMap<B256, Bytes>, PeerError> {
-    let newest = shared.newest();
-    let seek = Seek::new(root, newest.map(|(_, size)| size), keys);
+    let before = shared.before(block);
+    let seek = Seek::new(root, before.map(|before| before.trie_size), keys);
     let mut seek = seek.map_err(|_| PeerError::Params("too many keys of one state"))?;
-    if let Some((earlier, _)) = newest {
-        seek = seek.near(earlier);
+    if let Some(before) = before {
+        seek = seek.near(before.root);
     }
     let (mut failures, mut bytes, mut under_way) = (0, 0usize, FuturesUnordered::new());
     let mut own = BTreeMap::new();
@@ -121,9 +131,9 @@ pub(super) async fn find(
             return Err(PeerError::Wrong("no chunk leads further"));
         };
         match payload.and_then(|payload| take(&payload, block, root, from)) {
-            Ok((found, size)) => {
+            Ok((found, trie_size)) => {
                 seek.received(from);
-                shared.searched(root, size);
+                shared.searched(Searched { block, root, trie_size });
                 for (hash, piece) in found {
                     bytes = bytes.saturating_add(piece.len());
                     shared.kept.insert(hash, piece.clone());

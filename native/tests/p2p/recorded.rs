@@ -94,6 +94,17 @@ async fn recorded_state_is_proven_by_chunks_alone() {
     assert!(counts.len() == 4 && counts.values().all(|count| *count > 3), "{counts:?}");
 }
 
+/// A server says nothing to an offset behind the end of a state, so the size of a newer state says nothing of an older one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_state_is_found_after_a_larger_new_one() {
+    let Some((_server, _chain, light)) = recorded(5060).await else { return };
+    let last = "0x00000000000000000000000000000000000000ff";
+    for block in ["0x13c4", "0x1"] {
+        let answer = ask(&light, "eth_getBalance", json!([last, block])).await;
+        assert_eq!(answer["result"], "0x0", "{block}: {answer}");
+    }
+}
+
 /// Blocks, transactions and uncles need headers and bodies; what peers have no message for is refused in words.
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_are_proven_and_receipts_are_refused_with_the_reason() {
