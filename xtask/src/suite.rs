@@ -282,8 +282,7 @@ fn bare(log: &mut Log) -> Outcome {
 
 /// Runs longer forms of tests with random data that are part of every run.
 fn long_runs(log: &mut Log) -> Outcome {
-    let tests =
-        ["random_scenarios", "mixtures_of_", "statements_of_miners_add_no_work", "a_killed_process"];
+    let tests = ["random_scenarios", "mixtures_of_", "statements_of_miners_add_no_work", "a_killed_process"];
     let cmd = host_crates("test").args(&["--no-fail-fast", "--"]).args(&tests);
     plain(log, cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200"))
 }

@@ -12,6 +12,9 @@ use rootlight_p2p::message::Extension;
 use rootlight_p2p::message::{Body, Items, Message, MessageError, Response, list_payload};
 use tokio::sync::watch;
 
+/// Most transactions that a peer is told of in one message.
+pub const MAX_PENDING: usize = 256;
+
 /// A block of the chain.
 pub struct ServedBlock {
     /// The header, with the proof of its work.
@@ -93,6 +96,10 @@ pub trait PeerChain: Send + Sync + 'static {
 
     /// Takes transactions of a peer, each in RLP. They are checked like any others.
     fn submit(&self, transactions: Vec<Vec<u8>>);
+
+    /// Transactions that entered the pool from the position `next` on and are still in it, each in RLP, at most
+    /// [`MAX_PENDING`]; `next` becomes the position after them. A position that is not known becomes the present one.
+    fn pending(&self, next: &mut u64) -> Vec<Vec<u8>>;
 
     /// A counter of changes: the head may be another one after each.
     fn changes(&self) -> watch::Receiver<u64>;

@@ -60,7 +60,9 @@ pub enum PeerError {
     #[error("state chunks of the peer do not lead to the key {0}")]
     NotFound(String),
     /// The protocol has no message for the request.
-    #[error("peers do not serve {0}; add a JSON-RPC upstream: the peer-to-peer protocol has no message for it")]
+    #[error(
+        "peers do not serve {0}; add a JSON-RPC upstream: the peer-to-peer protocol has no message for it"
+    )]
     NoMessage(&'static str),
     /// The parameters of the request are not those of the method.
     #[error("{0}")]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use rootlight_p2p::message::{ChunkRequest, Message, Push, Request};
 use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, Peer, SendError, Session};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -44,6 +45,12 @@ pub(super) trait Host: Send + Sync + 'static {
 
     /// Answers a request with the payload of a message, on a thread where it may take long. `None` is no answer.
     fn requested(&self, _id: u64, _request: Request) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The message with the block of this hash, which a peer that was told of it asks for without an id. `None` is no
+    /// answer.
+    fn block(&self, _hash: B256) -> Option<Vec<u8>> {
         None
     }
 
@@ -198,10 +205,15 @@ struct Task {
 
 /// A request of the peer.
 struct Question {
-    id: u64,
-    request: Request,
+    asked: Asked,
     /// Held until the response is made, for a chunk.
     _place: Option<OwnedSemaphorePermit>,
+}
+
+/// What a peer asks for.
+enum Asked {
+    Request { id: u64, request: Request },
+    Block(B256),
 }
 
 /// Answers the requests of a peer one after the other, on threads where that may take long.
@@ -217,7 +229,10 @@ async fn answer_in_turn(
             Some(turns) => turns.acquire_owned().await.ok(),
             None => None,
         };
-        let run = move || host.requested(question.id, question.request);
+        let run = move || match question.asked {
+            Asked::Request { id, request } => host.requested(id, request),
+            Asked::Block(hash) => host.block(hash),
+        };
         if let Ok(Some(payload)) = crate::priority::spawn_lowered(None, run).await
             && answered.send(payload).await.is_err()
         {
@@ -300,12 +315,13 @@ impl Task {
     /// Hands a message to whom it is for. What nobody asked for is dropped.
     fn take(&mut self, payload: Vec<u8>) {
         let answered = match Message::decode(&payload) {
+            Ok(Message::Push(Push::GetBlock(hash))) => return self.answer(Asked::Block(hash)),
             Ok(Message::Push(push)) => return self.host.pushed(push),
             Ok(Message::Response { id, response }) => {
                 let matches = |ask: &Ask| response.answers(&ask.request);
                 Some(id).filter(|id| self.waiting.get(id).is_some_and(matches))
             }
-            Ok(Message::Request { id, request }) => return self.answer(id, request),
+            Ok(Message::Request { id, request }) => return self.answer(Asked::Request { id, request }),
             // What does not decode does not say which request it is for.
             Err(_) => None,
         };
@@ -315,16 +331,18 @@ impl Task {
     }
 
     /// Queues a request of the peer, unless too many wait.
-    fn answer(&self, id: u64, request: Request) {
-        let place = match request {
-            Request::Chunk(_) => match self.chunks_asked.clone().try_acquire_owned() {
-                Ok(place) => Some(place),
-                Err(_) => return,
-            },
+    fn answer(&self, asked: Asked) {
+        let place = match asked {
+            Asked::Request { request: Request::Chunk(_), .. } => {
+                match self.chunks_asked.clone().try_acquire_owned() {
+                    Ok(place) => Some(place),
+                    Err(_) => return,
+                }
+            }
             _ => None,
         };
         // A full queue drops the request.
-        let _ = self.asked.try_send(Question { id, request, _place: place });
+        let _ = self.asked.try_send(Question { asked, _place: place });
     }
 
     async fn say_goodbye(&mut self) {

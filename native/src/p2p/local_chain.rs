@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, hex};
 use rootlight::engine::{BlockHeader, View};
+use rootlight::local::ChainEvent;
 use rootlight::trie::NodeSource;
 use rootlight::types::{BlockRef, SealedHeader};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
-use super::chain::{PeerChain, ServedBlock, ServedHead};
+use super::chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead};
 use crate::local::LocalService;
 use crate::service::Service;
 
@@ -18,6 +19,10 @@ const MAX_TRANSACTION: usize = 128 * 1024;
 
 /// Most transactions of one message that are taken.
 const MAX_SUBMITTED: usize = 256;
+
+/// Once the transactions that peers are told of at a time have this many bytes, no more are added. The longest message
+/// has 16 MiB.
+const MAX_PENDING_BYTES: usize = 1024 * 1024;
 
 /// Most messages with transactions that are worked on. Further ones are dropped: their senders tell other nodes too.
 const MAX_SUBMITTING: usize = 8;
@@ -107,6 +112,31 @@ impl PeerChain for LocalChain {
                 drop(service.answer(message.to_string().into_bytes()).await);
             }
         });
+    }
+
+    fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {
+        self.service.read(|view| {
+            let (Some(events), Some(pool)) = (view.events(), view.pool()) else { return Vec::new() };
+            let (mut found, mut bytes) = (Vec::new(), 0usize);
+            for (number, event) in events.since(*next).into_iter().flatten() {
+                if found.len() >= MAX_PENDING || bytes >= MAX_PENDING_BYTES {
+                    *next = number;
+                    return found;
+                }
+                let ChainEvent::Pending(hash) = event else { continue };
+                // Peers cannot recover the sender of an impersonated account's transaction.
+                let waiting = pool.get(hash).filter(|waiting| {
+                    let sender = waiting.transaction.recover_sender(view.network().chain_id);
+                    sender.is_ok_and(|sender| sender == waiting.sender)
+                });
+                let Some(waiting) = waiting else { continue };
+                let rlp = waiting.transaction.encode();
+                bytes = bytes.saturating_add(rlp.len());
+                found.push(rlp);
+            }
+            *next = events.next();
+            found
+        })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

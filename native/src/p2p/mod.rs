@@ -28,7 +28,7 @@ mod state;
 mod upstream;
 
 pub use address::{PeerAddress, PeerAddressError};
-pub use chain::{PeerChain, ServedBlock, ServedHead, SharedChain};
+pub use chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead, SharedChain};
 pub use error::PeerError;
 pub use local_chain::LocalChain;
 pub use node::{Identity, IdentityError, PeerNode, Reach};

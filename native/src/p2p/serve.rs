@@ -5,16 +5,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use alloy_primitives::{B256, keccak256};
+use quick_cache::sync::Cache;
 use rootlight::types::BlockRef;
-use rootlight_p2p::message::{Parent, Push, Request, Status};
-use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, RANDOM_BYTES};
+use rootlight_p2p::message::{Items, Message, Parent, Push, Request, Status, list_payload};
+use rootlight_p2p::rlpx::{HandshakeSecrets, MAX_FRAME_SENT, NodeId, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use super::chain::{ServedHead, SharedChain};
+use super::chain::{MAX_PENDING, ServedHead, SharedChain};
 use super::error::PeerError;
 use super::link::{Host, Link};
 use super::node::Identity;
@@ -36,6 +38,9 @@ const ACCEPT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Time between two statuses, as stock nodes send them.
 const STATUS_INTERVAL: Duration = Duration::from_secs(11);
+
+/// Most transactions of a peer whose hashes are kept.
+const MAX_SEEN: usize = 1024;
 
 /// Pause after the system gave no connection, for instance because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -127,7 +132,10 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
         };
         tokio::time::sleep(ACCEPT_INTERVAL).await;
         let Some(place) = places.enter(from.ip().to_canonical()) else { continue };
-        let (identity, peer) = (identity.clone(), ServedPeer { chain: chain.clone(), turns: turns.clone() });
+        let (identity, peer) = (
+            identity.clone(),
+            ServedPeer { chain: chain.clone(), turns: turns.clone(), seen: Arc::default() },
+        );
         serving.spawn(async move {
             let outcome = serve(stream, &identity, peer, port).await;
             debug!("peer at {from}: {}", outcome.unwrap_or_else(|error| error.to_string()));
@@ -143,7 +151,13 @@ async fn serve(
     peer: ServedPeer,
     port: u16,
 ) -> Result<String, PeerError> {
-    let chain = peer.chain.clone();
+    let (chain, seen) = (peer.chain.clone(), peer.seen.clone());
+    // From here on the peer is told of what is new, so that nothing is lost while the handshake goes on. It is not told of
+    // transactions that were in the pool before.
+    let mut changes = chain.changes();
+    let mut next_pending = u64::MAX;
+    chain.pending(&mut next_pending);
+    let mut told = chain.head();
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
     let mut config = SessionConfig {
@@ -158,9 +172,7 @@ async fn serve(
     let session = Session::accept(identity.key(), HandshakeSecrets::from_random(&random), config, 0)?;
     let link = Link::open(stream, session, Arc::new(peer)).await?;
     debug!("peer {}: {}", short(&link.peer.id), link.peer.hello.client_id);
-    let mut changes = chain.changes();
     let mut statuses = tokio::time::interval(STATUS_INTERVAL);
-    let mut told = chain.head();
     loop {
         tokio::select! {
             reason = link.ended() => return Ok(reason.to_string()),
@@ -170,6 +182,13 @@ async fn serve(
                 }
             }
             Ok(()) = changes.changed() => {
+                let pending = chain.pending(&mut next_pending);
+                let new: Vec<Vec<u8>> = pending.into_iter().filter(|transaction| seen.is_new(transaction)).collect();
+                if !new.is_empty() {
+                    let payload = list_payload(new);
+                    let items = Items::lists(&payload, MAX_PENDING, "transactions")?;
+                    link.push(Push::Transactions(items)).await?;
+                }
                 let head = chain.head();
                 if let (Some(block), true) = (head.map(|head| head.block), head != told) {
                     link.push(Push::NewBlockHashes(vec![block])).await?;
@@ -190,21 +209,49 @@ fn short(id: &NodeId) -> String {
     id.to_string().chars().take(16).collect()
 }
 
+/// Transactions that a peer has sent, by hash: it is not told of them.
+struct Seen(Cache<B256, ()>);
+
+impl Seen {
+    fn is_new(&self, transaction: &[u8]) -> bool {
+        self.0.get(&keccak256(transaction)).is_none()
+    }
+
+    fn insert(&self, transaction: &[u8]) {
+        self.0.insert(keccak256(transaction), ());
+    }
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self(Cache::new(MAX_SEEN))
+    }
+}
+
 /// A peer that is served. Its blocks and its announcements are not used: nobody's chain is taken unasked.
 struct ServedPeer {
     chain: SharedChain,
     turns: Arc<Semaphore>,
+    seen: Arc<Seen>,
 }
 
 impl Host for ServedPeer {
     fn pushed(&self, push: Push<'_>) {
         if let Push::Transactions(transactions) = push {
+            transactions.iter().take(MAX_SEEN).for_each(|transaction| self.seen.insert(transaction));
             self.chain.submit(transactions.iter().map(<[u8]>::to_vec).collect());
         }
     }
 
     fn requested(&self, id: u64, request: Request) -> Option<Vec<u8>> {
         respond(&*self.chain, id, request)
+    }
+
+    fn block(&self, hash: B256) -> Option<Vec<u8>> {
+        let block = self.chain.block(hash)?.encode();
+        let payload = Message::Push(Push::Block(&block)).encode();
+        // The code takes a byte.
+        (payload.len() < MAX_FRAME_SENT).then_some(payload)
     }
 
     fn turns(&self) -> Option<Arc<Semaphore>> {

@@ -121,6 +121,10 @@ impl PeerChain for RecordedChain {
         self.submitted.lock().unwrap().extend(transactions);
     }
 
+    fn pending(&self, _next: &mut u64) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

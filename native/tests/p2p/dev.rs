@@ -3,11 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::{B256, U256, keccak256};
 use rootlight::dev::Mining;
+use rootlight::types::Block;
 use rootlight_native::local::LocalOptions;
-use rootlight_native::p2p::LocalChain;
+use rootlight_native::p2p::{LocalChain, PeerAddress};
 use rootlight_native::service::Service as _;
+use rootlight_p2p::message::{Message, Push};
+use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
+use rootlight_p2p::session::{Event, Session, SessionConfig};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::chain::serve;
 use crate::common::dev_chain;
@@ -83,4 +91,92 @@ async fn a_light_client_reads_and_sends_by_peers_alone() {
     follows(&light, &head).await;
     let nonce = ask(&light, "eth_getTransactionCount", json!([accounts[1], "latest"])).await;
     assert_eq!(nonce["result"], "0x1", "{nonce}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_gets_announced_blocks_by_hash_and_is_told_of_transactions() {
+    let node = dev_chain(Mining::Manual, LocalOptions::default());
+    let (_server, address) = serve(Arc::new(LocalChain::new(node.clone()))).await;
+    let genesis = ask(&*node, "eth_getBlockByNumber", json!(["0x0", false])).await;
+    let genesis = genesis["result"]["hash"].as_str().unwrap().parse().unwrap();
+    let mut peer = Peer::dial(&address, genesis).await;
+
+    let accounts = ask(&*node, "eth_accounts", json!([])).await["result"].clone();
+    let sent = json!([{ "from": accounts[0], "to": accounts[1], "value": "0x1", "gas": "0x5208" }]);
+    let sent = ask(&*node, "eth_sendTransaction", sent).await["result"].clone();
+    let told = peer.next(|push| match push {
+        Push::Transactions(items) => items.iter().next().map(|raw| format!("{:#x}", keccak256(raw))),
+        _ => None,
+    });
+    assert_eq!(json!(told.await), sent);
+
+    ask(&*node, "evm_mine", json!([])).await;
+    let announced = peer.next(|push| match push {
+        Push::NewBlockHashes(blocks) => blocks.first().copied(),
+        _ => None,
+    });
+    let announced = announced.await;
+    assert_eq!(announced.number, 1);
+    // Stock nodes ask for announced blocks without an id.
+    peer.send(Push::GetBlock(announced.hash)).await;
+    let block = peer.next(|push| match push {
+        Push::Block(block) => Some(block.to_vec()),
+        _ => None,
+    });
+    let network = rootlight::consensus::Network::regtest();
+    let block = Block::decode(&block.await, &|number| network.header_shape(number)).unwrap();
+    assert_eq!(block.header.seal().hash(), announced.hash);
+}
+
+/// A node of the network, as far as a test needs one.
+struct Peer {
+    stream: TcpStream,
+    session: Session,
+}
+
+impl Peer {
+    async fn dial(address: &PeerAddress, genesis: B256) -> Self {
+        let key = NodeKey::from_bytes(&[7; 32]).unwrap();
+        let config = SessionConfig::new("test", 7771, genesis, U256::from(1));
+        let secrets = HandshakeSecrets::from_random(&[9; RANDOM_BYTES]);
+        let session = Session::dial(&key, &address.id, &secrets, config, 0).unwrap();
+        let stream = TcpStream::connect((address.host.as_str(), address.port)).await.unwrap();
+        let mut peer = Self { stream, session };
+        while !matches!(peer.event().await, Event::Ready(_)) {}
+        peer
+    }
+
+    async fn event(&mut self) -> Event {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let event = self.session.next_event(0);
+            self.stream.write_all(&self.session.take_output()).await.unwrap();
+            if let Some(event) = event {
+                return event;
+            }
+            let read = timeout(Duration::from_secs(30), self.stream.read(&mut buffer)).await;
+            self.session.receive(&buffer[..read.unwrap().unwrap()], 0);
+        }
+    }
+
+    async fn send(&mut self, push: Push<'_>) {
+        self.session.send_message(&Message::Push(push).encode(), 0).unwrap();
+        self.stream.write_all(&self.session.take_output()).await.unwrap();
+    }
+
+    /// The first message of the server from which `pick` takes something.
+    async fn next<T>(&mut self, pick: impl Fn(Push<'_>) -> Option<T>) -> T {
+        loop {
+            let payload = match self.event().await {
+                Event::Message(payload) => payload,
+                Event::Closed(reason) => panic!("{reason}"),
+                Event::Ready(_) => continue,
+            };
+            if let Message::Push(push) = Message::decode(&payload).unwrap()
+                && let Some(picked) = pick(push)
+            {
+                return picked;
+            }
+        }
+    }
 }

@@ -233,6 +233,10 @@ impl PeerChain for Bent {
 
     fn submit(&self, _: Vec<Vec<u8>>) {}
 
+    fn pending(&self, _: &mut u64) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes()
     }

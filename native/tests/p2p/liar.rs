@@ -44,6 +44,10 @@ impl PeerChain for Liar {
         self.0.submit(transactions);
     }
 
+    fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {
+        self.0.pending(next)
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes()
     }
