@@ -42,6 +42,7 @@
 pub mod bans;
 pub mod budget;
 pub mod cli;
+pub mod doctor;
 pub mod follow;
 pub mod index;
 pub mod keys;

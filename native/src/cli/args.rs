@@ -9,7 +9,7 @@ use rootlight::verify::Subject;
 
 use super::calls::CallArgs;
 use super::entry::EntryArgs;
-use super::find_args::{CrawlArgs, FindArgs, PeersArgs};
+use super::find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 use super::keys::KeysArgs;
 use super::operations::OperationArgs;
 use crate::p2p::PeerAddress;
@@ -94,6 +94,8 @@ pub enum Command {
     Peers(PeersArgs),
     /// Find nodes of the peer-to-peer network, and ask each what it offers
     Crawl(CrawlArgs),
+    /// Try each step of reading the chain, and say which work, which fail, and what to do
+    Doctor(DoctorArgs),
     /// Serve state proofs and witnesses beside a stock node, from the files in which it keeps its states
     Sidecar(SidecarArgs),
     /// Check headers, blocks, receipts or account proofs offline; report what they prove or which check fails

@@ -6,6 +6,7 @@ mod calls;
 mod config;
 mod dev;
 mod discovery;
+mod doctor;
 mod entry;
 mod find_args;
 mod follow;
@@ -36,7 +37,7 @@ pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, SidecarArgs, VerifyArgs,
 };
 pub use entry::{EntryArgs, Opened};
-pub use find_args::{CrawlArgs, FindArgs, PeersArgs};
+pub use find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
 pub use operations::OperationArgs;
 
@@ -148,6 +149,7 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Light(args)) => light::run(&args),
         Some(Command::Peers(args)) => nodes::peers(&args),
         Some(Command::Crawl(args)) => nodes::crawl(&args),
+        Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::Sidecar(args)) => sidecar::run(&args),
         Some(Command::Keys(args)) => keys::run(args),
         Some(Command::Methods { json }) => methods::run(json),

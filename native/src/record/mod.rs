@@ -1,5 +1,7 @@
-//! Writes recordings: the responses to all requests that a light client makes about a range of blocks.
+//! Writes recordings: the responses to all requests that a light client makes about a range of blocks, or those to the
+//! requests that it did make.
 
+mod recorded;
 mod writer;
 
 use std::collections::BTreeSet;
@@ -11,6 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::upstream::{Upstream, UpstreamError, UpstreamResult, call, quantity};
+pub use recorded::{RECORDING_BYTES, RecordedUpstream, Recording};
 use writer::Files;
 pub use writer::RecordError;
 

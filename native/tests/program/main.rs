@@ -5,6 +5,7 @@ mod common;
 
 mod cli;
 mod dev;
+mod doctor;
 mod keys;
 mod light;
 mod manual;

@@ -5,8 +5,19 @@ use crate::common;
 use common::run;
 
 /// Commands that have a page of their own.
-const COMMANDS: [&str; 10] =
-    ["dev", "follow", "light", "peers", "crawl", "verify", "record", "methods", "completions", "man"];
+const COMMANDS: [&str; 11] = [
+    "dev",
+    "follow",
+    "light",
+    "peers",
+    "crawl",
+    "doctor",
+    "verify",
+    "record",
+    "methods",
+    "completions",
+    "man",
+];
 
 fn printed(arguments: &[&str]) -> String {
     let output = run(arguments);

@@ -12,7 +12,7 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 /// A running program; its end is the test's.
-struct Program(Child);
+pub(super) struct Program(pub(super) Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
@@ -34,18 +34,18 @@ fn start(arguments: &[&str]) -> Program {
 }
 
 /// Starts a development chain that peers find; returns it with its id and its address.
-fn dev() -> (Program, String, String) {
+pub(super) fn dev() -> (Program, String, String) {
     let mut program = start(&["dev", "--genesis", "regtest", "--p2p-port", "0"]);
     let _watch = Watch::of(&program.0);
-    let log = BufReader::new(program.0.stderr.take().unwrap());
-    for line in log.lines() {
-        let line = line.unwrap();
-        if let Some((_, place)) = line.split_once("peers find this chain at ") {
-            let (id, address) = place.split_once('@').unwrap();
-            return (program, id.to_owned(), address.to_owned());
-        }
-    }
-    panic!("the chain is not served to peers");
+    let mut log = BufReader::new(program.0.stderr.take().unwrap()).lines();
+    let place = log.find_map(|line| {
+        line.unwrap().split_once("peers find this chain at ").map(|(_, place)| place.to_owned())
+    });
+    // A program whose log nobody reads comes to a stop.
+    std::thread::spawn(move || log.for_each(drop));
+    let place = place.expect("the chain is served to peers");
+    let (id, address) = place.split_once('@').unwrap();
+    (program, id.to_owned(), address.to_owned())
 }
 
 async fn ask(url: &str, method: &str) -> Value {

@@ -66,20 +66,36 @@ impl fmt::Display for BootHost {
     }
 }
 
+/// Why a boot host has no address.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LookupError {
+    /// DNS has none, or cannot be asked.
+    #[error(transparent)]
+    Failed(#[from] std::io::Error),
+    /// The system said nothing.
+    #[error("no response within {} s", .0.as_secs())]
+    Late(Duration),
+}
+
+/// Looks a host up once; returns a few of its addresses.
+///
+/// # Errors
+/// [`LookupError`]
+pub async fn addresses_of(boot: &BootHost) -> Result<Vec<SocketAddr>, LookupError> {
+    let looked = timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((boot.host.as_str(), boot.port))).await;
+    Ok(looked.map_err(|_| LookupError::Late(LOOKUP_TIMEOUT))??.take(MAX_ADDRESSES).collect())
+}
+
 /// Looks a host up again and again, and passes its addresses on, until nobody takes them. Which addresses are allowed is
 /// the taker's business.
 pub(super) async fn look_up(boot: BootHost, found: mpsc::Sender<SocketAddr>) {
     let mut pause = FIRST_PAUSE;
     loop {
-        let looked = timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((boot.host.as_str(), boot.port))).await;
-        let addresses: Vec<SocketAddr> = match looked {
-            Ok(Ok(addresses)) => addresses.take(MAX_ADDRESSES).collect(),
-            Ok(Err(error)) => {
-                debug!("boot host {boot}: {error}");
-                Vec::new()
-            }
-            Err(_) => Vec::new(),
-        };
+        let addresses = addresses_of(&boot).await.unwrap_or_else(|error| {
+            debug!("boot host {boot}: {error}");
+            Vec::new()
+        });
         let wait = if addresses.is_empty() {
             let present = pause;
             pause = pause.saturating_mul(2).min(LONGEST_PAUSE);

@@ -16,7 +16,7 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 use super::finder::Finder;
 use super::known::peer_address;
 use crate::p2p::link::{Host, Link};
-use crate::p2p::{Identity, PeerError, Reach, node};
+use crate::p2p::{Identity, PeerAddress, PeerError, Reach, node};
 
 /// Most dials at a time.
 const MAX_DIALS: usize = 8;
@@ -83,9 +83,8 @@ pub async fn crawl(finder: &Finder, options: CrawlOptions, mut visited: impl FnM
                     dialled.note(&known.node);
                     let identity = options.identity.clone();
                     dials.spawn(async move {
-                        let visit = timeout(VISIT_TIMEOUT, visit(&identity, &known.node, reach)).await;
-                        let late = PeerError::NoResponse(VISIT_TIMEOUT);
-                        Visited { node: known.node, outcome: visit.unwrap_or(Err(late)) }
+                        let outcome = visit(&identity, &peer_address(&known.node), reach).await;
+                        Visited { node: known.node, outcome }
                     });
                 }
             }
@@ -128,8 +127,17 @@ impl Host for Visitor {
     fn pushed(&self, _: Push<'_>) {}
 }
 
-async fn visit(identity: &Identity, node: &Node, reach: Reach) -> Result<Visit, PeerError> {
-    let link = node::dial(identity, &peer_address(node), reach, Arc::new(Visitor)).await?;
+/// Dials a node once, asks what it offers, and leaves it. Takes 30 s at most.
+///
+/// # Errors
+/// It cannot be dialled, or it speaks another protocol or of another chain.
+pub async fn visit(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
+    let visit = timeout(VISIT_TIMEOUT, look_in(identity, address, reach)).await;
+    visit.unwrap_or(Err(PeerError::NoResponse(VISIT_TIMEOUT)))
+}
+
+async fn look_in(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
+    let link = node::dial(identity, address, reach, Arc::new(Visitor)).await?;
     let said = &link.peer;
     let snap = if said.hello.serves_snap() { snap_offer(&link).await } else { None };
     Ok(Visit {

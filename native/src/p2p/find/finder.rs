@@ -1,11 +1,14 @@
 //! Discovery over a UDP socket.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rootlight_p2p::discovery::{DATAGRAM_MAX, Discovery, DiscoveryConfig, Output};
+use rootlight_p2p::discovery::{
+    DATAGRAM_MAX, Datagram, Discovery, DiscoveryConfig, Output, Packet, canonical,
+};
 use rootlight_p2p::rlpx::NodeKey;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -45,8 +48,12 @@ pub struct FinderOptions {
 pub struct Finder {
     address: SocketAddr,
     book: Arc<NodeBook>,
+    boot: BootAnswers,
     driving: JoinHandle<()>,
 }
+
+/// Addresses of boot hosts that are asked, and whether each has answered. The machine limits their number.
+type BootAnswers = Arc<Mutex<BTreeMap<SocketAddr, bool>>>;
 
 impl Finder {
     /// Starts to look for nodes with the key of a server, whose TCP port the socket must have. Must be called inside a
@@ -83,16 +90,31 @@ impl Finder {
         kept.sort_by_key(|known| std::cmp::Reverse(known.seen));
         let kept = kept.into_iter().filter(|known| machine.add_node(known.node)).count();
         let seeks = kept > 0 || !options.boot.is_empty();
-        let driver = Driver { socket, machine, book: book.clone(), started: Instant::now(), seeks };
+        let answers = BootAnswers::default();
+        let driver = Driver {
+            socket,
+            machine,
+            book: book.clone(),
+            boot: answers.clone(),
+            started: Instant::now(),
+            seeks,
+        };
         let driving =
             tokio::spawn(driver.run(options.boot, if kept > 0 { KEPT_FIRST } else { Duration::ZERO }));
-        Ok(Self { address, book, driving })
+        Ok(Self { address, book, boot: answers, driving })
     }
 
     /// Where the socket is bound.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The addresses of boot hosts that have answered with a PONG.
+    #[must_use]
+    pub fn boot_answers(&self) -> Vec<SocketAddr> {
+        let boot = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
+        boot.iter().filter(|(_, answered)| **answered).map(|(address, _)| *address).collect()
     }
 
     /// What was found.
@@ -113,6 +135,7 @@ struct Driver {
     socket: UdpSocket,
     machine: Discovery,
     book: Arc<NodeBook>,
+    boot: BootAnswers,
     started: Instant,
     /// Whether there is anybody to ask, so that silence means a fault.
     seeks: bool,
@@ -149,6 +172,7 @@ impl Driver {
                 }
                 Some(address) = addresses.recv() => {
                     if self.machine.add_boot_address(address) {
+                        self.boots().entry(canonical(address)).or_default();
                         debug!("discovery: boot host at {address}");
                         self.machine.tick(self.now());
                     }
@@ -165,8 +189,21 @@ impl Driver {
 
     fn take(&mut self, from: SocketAddr, datagram: &[u8]) {
         let now = self.now();
-        if let Err(reason) = self.machine.receive(from, datagram, now) {
-            trace!("discovery: datagram from {from} ignored: {reason}");
+        match self.machine.receive(from, datagram, now) {
+            Ok(()) => self.note_boot_host(from, datagram),
+            Err(reason) => trace!("discovery: datagram from {from} ignored: {reason}"),
+        }
+    }
+
+    fn boots(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, bool>> {
+        self.boot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a boot host has answered, for a datagram that the machine has taken.
+    fn note_boot_host(&self, from: SocketAddr, datagram: &[u8]) {
+        if let Some(answered) = self.boots().get_mut(&canonical(from)).filter(|answered| !**answered) {
+            let taken = Datagram::decode(datagram).map(|datagram| datagram.packet);
+            *answered = matches!(taken, Ok(Packet::Pong { .. }));
         }
     }
 

@@ -20,8 +20,8 @@ mod slot;
 mod slots;
 
 pub use book::NodeBook;
-pub use boot::{BootHost, BootHostError};
-pub use crawl::{CrawlOptions, SnapOffer, Visit, Visited, crawl};
+pub use boot::{BootHost, BootHostError, LookupError, addresses_of};
+pub use crawl::{CrawlOptions, SnapOffer, Visit, Visited, crawl, visit};
 pub use finder::{Finder, FinderOptions};
 pub use kept::{FILE, read as read_kept};
 pub use known::{Caught, KnownNode};
