@@ -17,6 +17,8 @@ pub(super) fn start(args: &CommonArgs) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(args))
         .with_writer(std::io::stderr)
+        // A line that cannot be written would be reported on stderr, which panics if nobody reads it any more.
+        .log_internal_errors(false)
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal());
     // A second start (several tests in one process) keeps the first logger.

@@ -4,6 +4,7 @@
 mod common;
 
 mod cli;
+mod closed_log;
 mod dev;
 mod doctor;
 mod keys;

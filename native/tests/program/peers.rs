@@ -41,8 +41,6 @@ pub(super) fn dev() -> (Program, String, String) {
     let place = log.find_map(|line| {
         line.unwrap().split_once("peers find this chain at ").map(|(_, place)| place.to_owned())
     });
-    // A program whose log nobody reads comes to a stop.
-    std::thread::spawn(move || log.for_each(drop));
     let place = place.expect("the chain is served to peers");
     let (id, address) = place.split_once('@').unwrap();
     (program, id.to_owned(), address.to_owned())
