@@ -65,8 +65,8 @@ pub enum RequestFailure {
     NotRecorded,
 }
 
-/// Longest error text that is kept from an upstream, in characters.
-pub const MAX_ERROR_TEXT: usize = 200;
+/// Longest error text that is kept from an upstream, in characters: that of a light client names its own upstream's error.
+pub const MAX_ERROR_TEXT: usize = 320;
 
 impl RequestFailure {
     /// Why there is no response at all, if that is so. A silent upstream has said nothing right or wrong.
