@@ -413,7 +413,7 @@ mod tests {
         let long = format!(r#"{{"id":1,"error":{{"code":1,"message":"{}"}}}}"#, "x".repeat(5_000));
         assert_eq!(
             texts(long.as_bytes(), 1, 1),
-            [Err(RequestFailure::Rpc { code: 1, message: "x".repeat(200) })]
+            [Err(RequestFailure::Rpc { code: 1, message: "x".repeat(MAX_ERROR_TEXT) })]
         );
     }
 }
