@@ -2,10 +2,14 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::cell::Cell;
+#[cfg(feature = "local")]
+use core::cell::RefCell;
 
 use alloy_primitives::Address;
 use alloy_primitives::{B256, Bytes, U256};
 
+#[cfg(feature = "local")]
+use super::light_unserved::{ExecutedBlocks, executed_receipts, not_found, search};
 use super::{
     BlockHeader, LightStatus, Refusal, gate,
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
@@ -40,6 +44,9 @@ pub struct LightView<'a> {
     /// Whether an answer rests on a header that only the host's own node shows.
     #[cfg(feature = "node-methods")]
     of_own_node: Cell<bool>,
+    /// Blocks that were executed because no upstream has a method for their receipts.
+    #[cfg(feature = "local")]
+    executed: RefCell<ExecutedBlocks>,
 }
 
 impl<'a> LightView<'a> {
@@ -53,7 +60,15 @@ impl<'a> LightView<'a> {
             unproven: Cell::new(false),
             #[cfg(feature = "node-methods")]
             of_own_node: Cell::new(false),
+            #[cfg(feature = "local")]
+            executed: RefCell::default(),
         }
+    }
+
+    /// The blocks that were executed for their receipts.
+    #[cfg(feature = "local")]
+    pub(crate) fn take_executed(&self) -> ExecutedBlocks {
+        self.executed.take()
     }
 
     /// Whether data that was read since the last call rests on an absence that cannot be proven.
@@ -119,6 +134,39 @@ impl<'a> LightView<'a> {
             Some(false) => TransactionPlace::Unknown,
             _ => TransactionPlace::Pending(transaction.clone()),
         })
+    }
+}
+
+/// What no upstream has a method for.
+#[cfg(feature = "local")]
+impl LightView<'_> {
+    /// The receipts of a block, by executing it again.
+    fn execute(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
+        if let Some(receipts) = self.executed.borrow().find(&header.hash()) {
+            return Ok(receipts.clone());
+        }
+        self.executed.borrow_mut().begin(block_ref(header))?;
+        let receipts = Arc::new(executed_receipts(self, self.known, header)?);
+        self.executed.borrow_mut().complete(receipts.clone());
+        Ok(receipts)
+    }
+
+    /// The place of a transaction, by looking into the newest blocks.
+    fn find(
+        &self,
+        chain: &ChainView,
+        transaction: B256,
+        given: Option<&Arc<Transaction>>,
+    ) -> Need<TransactionPlace> {
+        if let Some((header, index)) = search(self, chain, transaction)? {
+            let admitted = header.verified().map(|header| gate::admit(self.pinned, chain, header));
+            return Ok(TransactionPlace::Mined(admitted.unwrap_or(Ok(header))?, index));
+        }
+        let head = &BlockHeader::from(chain.head());
+        match given {
+            Some(waiting) if self.is_unused(head, waiting)?.is_none() => self.waiting(head, waiting),
+            _ => Err(not_found(transaction)),
+        }
     }
 }
 
@@ -347,6 +395,8 @@ impl View for LightView<'_> {
         self.body(header)?;
         match self.known.receipts(&header.hash()) {
             Some(receipts) => Ok(receipts.clone()),
+            #[cfg(feature = "local")]
+            None if self.known.is_unserved(&Fact::Receipts(block_ref(header))) => self.execute(header),
             None => lacking(Fact::Receipts(block_ref(header))),
         }
     }
@@ -362,6 +412,10 @@ impl View for LightView<'_> {
             }
         }
         let block = match (self.known.location(&transaction), given) {
+            #[cfg(feature = "local")]
+            (None, _) if self.known.is_unserved(&Fact::Location(transaction)) => {
+                return self.find(chain, transaction, given);
+            }
             (None, _) => return lacking(Fact::Location(transaction)),
             (Some(Location::Pending(waiting)), _) | (Some(Location::Unknown), Some(waiting)) => {
                 return self.waiting(head, waiting);

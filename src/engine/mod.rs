@@ -18,6 +18,8 @@ pub mod gate;
 mod light_replay;
 #[cfg(feature = "light")]
 mod light_status;
+#[cfg(all(feature = "light", feature = "local"))]
+mod light_unserved;
 #[cfg(feature = "light")]
 mod light_view;
 #[cfg(feature = "local")]

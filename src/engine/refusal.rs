@@ -65,6 +65,27 @@ pub enum Refusal {
     #[cfg(feature = "light")]
     #[error("Resource unavailable: {0}")]
     Unproven(FactFailure),
+    /// No upstream gives the receipts of a block, one has no method for them, and executing the block again failed too.
+    #[cfg(all(feature = "light", feature = "local"))]
+    #[error("Resource unavailable: {failure}; executing the block again: {}", bare(cause))]
+    NoReceipts {
+        /// Why no upstream gives them.
+        failure: FactFailure,
+        /// Why the execution failed.
+        cause: alloc::boxed::Box<Refusal>,
+    },
+    /// No upstream has a method that tells where a transaction is, and the newest blocks do not have it.
+    #[cfg(all(feature = "light", feature = "local"))]
+    #[error(
+        "Resource unavailable: no upstream finds transactions by hash, and the newest {blocks} blocks do not have \
+         {transaction}; ask about its block, or add a JSON-RPC upstream"
+    )]
+    NotInNewestBlocks {
+        /// The requested transaction.
+        transaction: B256,
+        /// How many blocks were searched.
+        blocks: u64,
+    },
     /// An upstream reported a transaction in a block that does not contain it.
     #[error(
         "Resource unavailable: an upstream reported transaction {transaction} in {block}, which does not contain it; ask other upstreams"
@@ -255,6 +276,13 @@ pub enum Refusal {
     CorruptState(StateError),
 }
 
+/// The text of a refusal without the words that name its code.
+#[cfg(all(feature = "light", feature = "local"))]
+fn bare(refusal: &Refusal) -> alloc::string::String {
+    let text = alloc::format!("{refusal}");
+    text.strip_prefix("Resource unavailable: ").map(Into::into).unwrap_or(text)
+}
+
 /// The names of the first facts.
 fn list(facts: &Facts) -> alloc::string::String {
     let names: alloc::vec::Vec<_> = facts.iter().take(3).map(|fact| alloc::format!("{fact}")).collect();
@@ -277,6 +305,15 @@ impl Refusal {
                 | Self::StorageNotListed(_)
                 | Self::Unproven(_)
         )
+    }
+
+    /// Adds that no upstream gives the receipts for which a block was executed. Limits and time stand for themselves.
+    #[cfg(all(feature = "light", feature = "local"))]
+    pub(crate) fn of_execution(self, failure: &FactFailure) -> Self {
+        match self.code() {
+            -32002 | -32004 => Self::NoReceipts { failure: failure.clone(), cause: self.into() },
+            _ => self,
+        }
     }
 
     /// JSON-RPC code: EIP-1474 `-32002` (resource unavailable), `-32005` (limit), the reference node's `-32011`

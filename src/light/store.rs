@@ -63,6 +63,9 @@ pub struct FactStore {
     pub(crate) sent: Vec<Sent>,
     /// Facts that no upstream could prove for the message being answered.
     pub(crate) refused: Facts,
+    /// Those of them that an upstream has no method for.
+    #[cfg(feature = "local")]
+    pub(crate) unserved: Facts,
 }
 
 /// A state key that a call to a contract read.
@@ -143,6 +146,13 @@ impl FactStore {
         self.sent.extend(other.sent);
     }
 
+    /// Keeps receipts of a block that was executed here.
+    #[cfg(feature = "local")]
+    pub(crate) fn keep_receipts(&mut self, receipts: Arc<VerifiedReceipts>) {
+        self.block_bytes = self.block_bytes.saturating_add(receipts.bytes());
+        self.receipts.insert(receipts.block(), receipts);
+    }
+
     /// Keeps a response of the host's own node, if it cannot change any more.
     #[cfg(feature = "node-methods")]
     pub(crate) fn keep_relayed(&mut self, request: UpstreamRequest, response: &RawValue) {
@@ -210,6 +220,8 @@ impl FactCache {
         });
         learned.locations = places;
         learned.refused.clear();
+        #[cfg(feature = "local")]
+        learned.unserved.clear();
         // One caller requested that much; most of it would not serve others.
         if learned.bytes() > GENERATION_BYTES {
             learned.bodies.clear();
@@ -356,6 +368,12 @@ impl<'a> Known<'a> {
     /// Whether no upstream could prove a fact for the message that is being answered.
     pub(crate) fn is_refused(&self, fact: &Fact) -> bool {
         self.own.refused.contains(fact)
+    }
+
+    /// Whether a fact could not be proven for the message that is being answered, and an upstream has no method for it.
+    #[cfg(feature = "local")]
+    pub(crate) fn is_unserved(&self, fact: &Fact) -> bool {
+        self.own.unserved.contains(fact)
     }
 
     /// A transaction that this client passed on to upstreams.

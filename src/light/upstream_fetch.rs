@@ -61,6 +61,16 @@ pub struct FactFailure {
 
 impl core::error::Error for FactFailure {}
 
+impl FactFailure {
+    /// Whether an upstream has no method for the fact.
+    pub(crate) fn is_unserved(&self) -> bool {
+        let unknown = |attempt: &AttemptFailure| {
+            matches!(&attempt.cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
+        };
+        self.attempts.iter().any(unknown)
+    }
+}
+
 impl fmt::Display for FactFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no proof of {}", self.target)?;
@@ -72,10 +82,7 @@ impl fmt::Display for FactFailure {
             }
             write!(f, "{}: {}", attempt.method, attempt.cause)?;
         }
-        let unknown = |attempt: &AttemptFailure| {
-            matches!(&attempt.cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
-        };
-        if self.attempts.iter().any(unknown) {
+        if self.is_unserved() {
             f.write_str(NO_PROOFS)?;
         }
         Ok(())

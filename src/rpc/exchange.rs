@@ -16,6 +16,8 @@ use super::{
     request::Request,
 };
 use crate::engine::{Level, Refusal};
+#[cfg(all(feature = "light", feature = "local"))]
+use crate::types::BlockRef;
 
 /// Most bytes of the results of an attempt: they are kept while the rest of the message waits for its turn.
 #[cfg(feature = "node-methods")]
@@ -59,6 +61,9 @@ pub(super) struct Member {
     pub(super) level: Option<Level>,
     /// Whether the answer rests on a chain that no trusted block leads to.
     pub(super) by_work: bool,
+    /// The block whose execution, for its receipts, has stopped in the last run.
+    #[cfg(all(feature = "light", feature = "local"))]
+    pub(super) executing: Option<BlockRef>,
     #[cfg(feature = "light")]
     pub(super) prefetched: Prefetched,
 }
@@ -309,6 +314,8 @@ impl Member {
             state,
             level: None,
             by_work: false,
+            #[cfg(all(feature = "light", feature = "local"))]
+            executing: None,
             #[cfg(feature = "light")]
             prefetched: Prefetched::default(),
         }

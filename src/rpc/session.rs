@@ -346,7 +346,14 @@ impl Session {
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
         #[cfg(feature = "node-methods")]
         let unproven = view.take_of_own_node().then_some(Level::Unproven).or(unproven);
+        #[cfg(feature = "local")]
+        let executed = view.take_executed();
         self.own.derived.absorb(view.into_derived());
+        #[cfg(feature = "local")]
+        {
+            member.executing = executed.stopped;
+            executed.receipts.into_iter().for_each(|receipts| self.own.keep_receipts(receipts));
+        }
         Some(match result {
             Ok(done) => {
                 member.level = unproven;
@@ -378,6 +385,11 @@ impl Session {
     fn refuse_finally(&mut self, place: usize, refusal: Refusal) {
         let Some(member) = self.exchange.members.get_mut(place) else { return };
         let State::Pending(request) = &member.state else { return };
+        #[cfg(feature = "local")]
+        let refusal = match member.executing.and_then(|of| failure(&self.failed, &Fact::Receipts(of))) {
+            Some(failure) => refusal.of_execution(failure),
+            None => refusal,
+        };
         match Poll::unproven(place, request, &self.pinned, refusal) {
             Ok(poll) => {
                 self.polls.push(poll);
@@ -460,6 +472,10 @@ impl Session {
                         self.fetched.remove(&fact);
                         self.guessed.remove(&fact);
                     } else {
+                        #[cfg(feature = "local")]
+                        if failure.is_unserved() {
+                            self.own.unserved.insert(fact);
+                        }
                         self.own.refused.insert(fact);
                         self.failed.push((fact, failure.clone()));
                     }

@@ -22,7 +22,7 @@ use crate::common::dev_chain;
 use crate::recorded::{ask, light};
 
 /// Waits until the light client has the development chain's head.
-async fn follows(light: &dyn rootlight_native::service::Service, head: &Value) {
+pub(crate) async fn follows(light: &dyn rootlight_native::service::Service, head: &Value) {
     for _ in 0..600 {
         if ask(light, "eth_blockNumber", json!([])).await["result"] == *head {
             return;

@@ -10,5 +10,6 @@ mod find;
 mod hostile;
 mod hostile_peer;
 mod liar;
+mod receipts;
 mod recorded;
 mod sessions;
