@@ -112,6 +112,6 @@ pub(super) fn search(
 }
 
 /// The refusal of a transaction that [`search`] has not found.
-pub(super) fn not_found(transaction: B256) -> Stop {
-    Stop::Refused(Refusal::NotInNewestBlocks { transaction, blocks: SEARCHED_BLOCKS })
+pub(super) fn not_found() -> Stop {
+    Stop::Refused(Refusal::NotInNewestBlocks { blocks: SEARCHED_BLOCKS })
 }

@@ -165,7 +165,7 @@ impl LightView<'_> {
         let head = &BlockHeader::from(chain.head());
         match given {
             Some(waiting) if self.is_unused(head, waiting)?.is_none() => self.waiting(head, waiting),
-            _ => Err(not_found(transaction)),
+            _ => Err(not_found()),
         }
     }
 }

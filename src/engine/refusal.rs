@@ -78,11 +78,9 @@ pub enum Refusal {
     #[cfg(all(feature = "light", feature = "local"))]
     #[error(
         "Resource unavailable: no upstream finds transactions by hash, and the newest {blocks} blocks do not have \
-         {transaction}; ask about its block, or add a JSON-RPC upstream"
+         this one; ask about its block, or add a JSON-RPC upstream"
     )]
     NotInNewestBlocks {
-        /// The requested transaction.
-        transaction: B256,
         /// How many blocks were searched.
         blocks: u64,
     },
