@@ -78,7 +78,8 @@ impl SyncCause {
     pub fn is_lie(&self) -> bool {
         match self {
             Self::Header(error) => error.is_misbehaviour(),
-            Self::BadHeight
+            Self::Call(RequestFailure::False(_))
+            | Self::BadHeight
             | Self::Decode(_)
             | Self::OtherBlock { .. }
             | Self::Uncles(_)

@@ -63,6 +63,11 @@ pub enum RequestFailure {
     /// A recording does not contain this request.
     #[error("not recorded")]
     NotRecorded,
+    /// The upstream responded with bytes that no honest one sends for this request, such as a header with another hash
+    /// than the one that was asked for. Hosts say so only of sources that prove who they are, and check what they send
+    /// before it takes the form of a result. The text is the evidence.
+    #[error("false response: {0}")]
+    False(String),
 }
 
 /// Longest error text that is kept from an upstream, in characters: that of a light client names its own upstream's error.
@@ -72,6 +77,12 @@ impl RequestFailure {
     /// Why there is no response at all, if that is so. A silent upstream has said nothing right or wrong.
     pub(super) fn of_silence(response: &UpstreamResponse) -> Option<&Self> {
         response.as_ref().err().filter(|failure| matches!(failure, Self::Transport(_) | Self::Busy { .. }))
+    }
+
+    /// Why nothing else of an exchange counts, if that is so: the upstream was silent, or sent what no honest one sends.
+    pub(super) fn of_exchange(response: &UpstreamResponse) -> Option<&Self> {
+        let lie = || response.as_ref().err().filter(|failure| matches!(failure, Self::False(_)));
+        Self::of_silence(response).or_else(lie)
     }
 }
 

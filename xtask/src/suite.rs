@@ -282,7 +282,15 @@ fn bare(log: &mut Log) -> Outcome {
 
 /// Runs longer forms of tests with random data that are part of every run.
 fn long_runs(log: &mut Log) -> Outcome {
-    let tests = ["random_scenarios", "mixtures_of_", "statements_of_miners_add_no_work", "a_killed_process"];
+    let tests = [
+        "random_scenarios",
+        "mixtures_of_",
+        "statements_of_miners_add_no_work",
+        "a_killed_process",
+        "recorded_requests_are_answered_or_refused",
+        "balance_of_on_a_large_state",
+    ];
     let cmd = host_crates("test").args(&["--no-fail-fast", "--"]).args(&tests);
-    plain(log, cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200"))
+    let cmd = cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200");
+    plain(log, cmd.env("ROOTLIGHT_ACCOUNTS", "1000000"))
 }

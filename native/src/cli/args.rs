@@ -315,6 +315,12 @@ pub struct SidecarArgs {
     /// accepts any age
     #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
     pub max_age: u64,
+    /// Flags of the server for nodes.
+    #[command(flatten)]
+    pub peers: PeerArgs,
+    /// Keep the key among peers (node.key) in this folder, so that --p2p-port has the same id at every start
+    #[arg(long, value_name = "DIR", requires = "p2p_port")]
+    pub data_dir: Option<PathBuf>,
     /// Flags of calls.
     #[command(flatten)]
     pub calls: CallArgs,
@@ -327,6 +333,7 @@ const SIDECAR_HELP: &str = "\
 Examples:
   rootlight sidecar --rskj-db /var/lib/rsk/database/mainnet --http-port 4450
   rootlight sidecar --network testnet --rskj-db ~/.rsk/testnet/database --execute --flush 30
+  rootlight sidecar --rskj-db /var/lib/rsk/database/mainnet --p2p-port 5051 --data-dir sidecar
 
 The methods are those of --profile hosted. docs/sidecar.md describes the node's configuration.";
 

@@ -13,7 +13,7 @@ use super::{CommandError, discovery};
 use crate::light::Start;
 use crate::local::LocalService;
 use crate::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions, start_slots};
-use crate::p2p::{Identity, LocalChain, PeerAddress, PeerServer, PeerUpstream, StateNodes};
+use crate::p2p::{Identity, LocalChain, PeerAddress, PeerServer, PeerUpstream, SharedChain, StateNodes};
 use crate::upstream::SharedUpstream;
 
 /// Starts to dial the nodes that `--peer` names, and to find others where that is wanted; must be called inside a runtime.
@@ -63,12 +63,6 @@ pub(super) async fn serve(
     folder: Option<&Path>,
 ) -> Result<Option<Serving>, CommandError> {
     let Some(port) = args.p2p_port else { return Ok(None) };
-    let host: IpAddr = match host {
-        "localhost" => IpAddr::from([127, 0, 0, 1]),
-        host => host.parse().map_err(|_| {
-            CommandError::Usage(format!("--host {host}: with --p2p-port it must be an IP address"))
-        })?,
-    };
     let read = service.read(|view| {
         let genesis: Option<B256> = view.header_by_number(0).ok().flatten().map(|header| header.hash());
         (view.network().clone(), genesis)
@@ -76,21 +70,37 @@ pub(super) async fn serve(
     let (network, Some(genesis)) = read else {
         return Err(CommandError::failed("--p2p-port: the chain has no block 0"));
     };
-    let identity = Arc::new(Identity::open(&network, genesis, folder).map_err(CommandError::failed)?);
-    let id = *identity.id();
+    let identity = Identity::open(&network, genesis, folder).map_err(CommandError::failed)?;
     let chain = Arc::new(LocalChain::new(service.clone()));
+    serve_chain(chain, identity, &network, (host, port)).await.map(Some)
+}
+
+/// Serves a chain to nodes at this port of `--host`, until the value is dropped.
+pub(super) async fn serve_chain(
+    chain: SharedChain,
+    identity: Identity,
+    network: &Network,
+    (host, port): (&str, u16),
+) -> Result<Serving, CommandError> {
+    let host: IpAddr = match host {
+        "localhost" => IpAddr::from([127, 0, 0, 1]),
+        host => host.parse().map_err(|_| {
+            CommandError::Usage(format!("--host {host}: with --p2p-port it must be an IP address"))
+        })?,
+    };
+    let (id, identity) = (*identity.id(), Arc::new(identity));
     let place = SocketAddr::new(host, port);
     let server = PeerServer::bind(identity.clone(), chain, place)
         .await
         .map_err(|error| CommandError::failed(format!("--p2p-port: {place}: {error}")))?;
     info!("peers find this chain at {id}@{}", server.address());
     // Whoever looks for nodes asks at the same port over UDP.
-    let peers = discovery::peer_network(&network)?;
+    let peers = discovery::peer_network(network)?;
     let book = Arc::new(NodeBook::open(peers.id, discovery::is_private(&peers), None));
     let options = FinderOptions { bind: server.address(), boot: Vec::new() };
     let finder = Finder::serve(&identity, options, book).await;
     let finder = finder.inspect_err(|error| {
         warn!("--p2p-port: no discovery: UDP port {}: {error}", server.address().port());
     });
-    Ok(Some(Serving { _server: server, _finder: finder.ok() }))
+    Ok(Serving { _server: server, _finder: finder.ok() })
 }

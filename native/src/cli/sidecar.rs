@@ -7,9 +7,10 @@ use rootlight::rpc::Profile;
 use tracing::info;
 
 use super::args::SidecarArgs;
-use super::{CommandError, runtime, serving, verify};
+use super::{CommandError, peers, runtime, serving, verify};
 use crate::light::LightOptions;
-use crate::sidecar::{NodeStore, SidecarOptions, SidecarService};
+use crate::p2p::Identity;
+use crate::sidecar::{NodeChain, NodeStore, SidecarOptions, SidecarService};
 use crate::upstream::{self, HttpConfig};
 
 /// Longest wait for synchronization before the ready line.
@@ -29,9 +30,17 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
     server.entry.profile = Profile::Hosted;
     runtime()?.block_on(async {
         info!("network {} (chain id {}), node {}", network.name, network.chain_id, node.name());
-        let service =
-            SidecarService::start(network, node, store, options).await.map_err(CommandError::failed)?;
-        let service = Arc::new(service);
+        let service = SidecarService::start(network.clone(), node, store, options).await;
+        let service = Arc::new(service.map_err(CommandError::failed)?);
+        let _peers = match args.peers.p2p_port {
+            Some(port) => {
+                let identity = Identity::open(&network, network.genesis_hash, args.data_dir.as_deref());
+                let identity = identity.map_err(CommandError::failed)?;
+                let chain = Arc::new(NodeChain::new(service.clone(), network.clone()));
+                Some(peers::serve_chain(chain, identity, &network, (&server.host, port)).await?)
+            }
+            None => None,
+        };
         let bound = serving::bind(service.clone(), &server).await?;
         bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
         Ok(())

@@ -9,7 +9,8 @@ use rootlight::light::UpstreamRequest;
 use rootlight::types::{B256, Block};
 use tokio::task::JoinHandle;
 
-use super::fetch::{FetchError, Fetched, WINDOW, fetch_blocks, fetch_uncles};
+use super::error::FetchError;
+use super::fetch::{Fetched, WINDOW, fetch_blocks, fetch_uncles};
 use crate::upstream::{SharedUpstream, UpstreamError};
 
 /// Most windows that are fetched or wait for their import. Several requests are under way at once, so that the time of

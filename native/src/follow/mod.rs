@@ -2,8 +2,13 @@
 
 mod ahead;
 mod driver;
+mod error;
 mod fetch;
 mod progress;
+mod whole;
 
 pub use driver::{FollowError, FollowOptions, Target, follow};
-pub use fetch::{FetchError, Fetched, fetch_blocks, fetch_uncles};
+pub use error::FetchError;
+pub(crate) use fetch::WINDOW;
+pub use fetch::{Fetched, fetch_blocks, fetch_headers, fetch_uncles};
+pub use whole::{fetch_block, fetch_header};

@@ -102,16 +102,27 @@ impl Blocks {
         }
     }
 
-    /// The header with this hash, or one that hashes to something else: then the peer is at fault.
+    /// The header with this hash.
     pub(super) async fn header(&self, hash: B256) -> Result<SealedHeader, PeerError> {
         let headers = self.run(hash, 1).await?;
-        let rlp = &headers.first().ok_or(PeerError::Wrong("no header"))?.rlp;
+        self.decoded(headers.first().ok_or(PeerError::Wrong("no header"))?)
+    }
+
+    fn decoded(&self, header: &FullHeader) -> Result<SealedHeader, PeerError> {
         let shape = |number| self.network.header_shape(number);
-        let (header, _) =
-            Header::decode_sealed(rlp, &shape).map_err(|_| PeerError::Wrong("a header does not decode"))?;
-        match header.hash() == hash {
-            true => Ok(header),
-            false => Err(PeerError::Wrong("a header has another hash than the one asked for")),
+        let decoded = Header::decode_sealed(&header.rlp, &shape);
+        decoded.map(|(header, _)| header).map_err(|_| PeerError::Wrong("a header does not decode"))
+    }
+
+    /// Checks that a header has the hash that it was asked for by, if its rules are known here.
+    fn check_hash(&self, header: &FullHeader, asked: B256) -> Result<(), PeerError> {
+        let header = self.decoded(header)?;
+        match header.hash() {
+            found if found == asked => Ok(()),
+            _ if self.network.needs_update_for(header.number) => {
+                Err(PeerError::Wrong("a header has another hash than the one asked for"))
+            }
+            found => Err(PeerError::OtherHash { what: "a header", asked, found }),
         }
     }
 
@@ -220,7 +231,10 @@ impl Blocks {
                 uncles: Some(body.uncles.payload().to_vec()),
             })
         });
-        try_join_all(full).await
+        let full = try_join_all(full).await?;
+        // The links of the others are looked at where all headers are verified.
+        full.first().map_or(Ok(()), |first| self.check_hash(first, hash))?;
+        Ok(full)
     }
 
     /// The transactions of a block.

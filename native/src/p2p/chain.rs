@@ -90,6 +90,30 @@ pub trait PeerChain: Send + Sync + 'static {
     /// Total difficulty up to a canonical block.
     fn total_difficulty(&self, hash: B256) -> Option<U256>;
 
+    /// A header by hash and its ancestors, at most so many and at least one, descending to genesis. Empty without the
+    /// first; ends before the first ancestor that is missing.
+    fn headers(&self, hash: B256, count: usize) -> Vec<SealedHeader> {
+        let mut found: Vec<SealedHeader> = Vec::new();
+        let mut next = self.header(hash);
+        while let Some(header) = next {
+            let last = header.number == 0 || found.len().saturating_add(1) >= count;
+            next = (!last).then(|| self.header(header.parent_hash)).flatten();
+            found.push(header);
+        }
+        found
+    }
+
+    /// The canonical blocks from one height to another, each with the total difficulty up to it. `None` if one is missing.
+    fn blocks(&self, first: u64, last: u64) -> Option<Vec<(ServedBlock, U256)>> {
+        let hashes: Vec<B256> = (first..=last).map(|number| self.hash_at(number)).collect::<Option<_>>()?;
+        hashes.into_iter().map(|hash| Some((self.block(hash)?, self.total_difficulty(hash)?))).collect()
+    }
+
+    /// Whether there are states to read. Peers that connect are told.
+    fn serves_state(&self) -> bool {
+        true
+    }
+
     /// Reads the state after the canonical block of a height: its root and its nodes. Does not call `read` where the
     /// state is not kept.
     fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource));

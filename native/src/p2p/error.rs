@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use rootlight_p2p::chunk::ChunkError;
 use rootlight_p2p::message::MessageError;
 use rootlight_p2p::rlpx::RlpxError;
@@ -11,6 +12,9 @@ use crate::upstream::UpstreamError;
 
 /// JSON-RPC code of a method that does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
+
+/// JSON-RPC code of an error whose text says what it is.
+const SERVER_ERROR: i64 = -32000;
 
 /// JSON-RPC code of bad parameters.
 const INVALID_PARAMS: i64 = -32602;
@@ -29,7 +33,7 @@ pub enum PeerError {
     #[error("handshake: {0}")]
     Handshake(#[from] RlpxError),
     /// No response came. A peer does not respond if it lacks what was asked for.
-    #[error("peer did not respond within {} ms", .0.as_millis())]
+    #[error("the peer did not respond within {} ms; a peer says nothing about what it lacks", .0.as_millis())]
     NoResponse(Duration),
     /// As many messages were sent as the peer reads in a minute.
     #[error("the peer reads no more messages for {0} ms")]
@@ -40,6 +44,16 @@ pub enum PeerError {
     /// A response is not about what was asked for. The text says what is wrong.
     #[error("response of the peer: {0}")]
     Wrong(&'static str),
+    /// A response has another hash than the one that it was asked for by.
+    #[error("{what} of the peer has the hash {found}, asked for {asked}")]
+    OtherHash {
+        /// What was asked for.
+        what: &'static str,
+        /// The hash that was asked for.
+        asked: B256,
+        /// The hash of the response.
+        found: B256,
+    },
     /// A state chunk does not belong to the state root of the block.
     #[error("state chunk of block {block} from offset {from}: {error}")]
     Chunk {
@@ -50,6 +64,12 @@ pub enum PeerError {
         /// What is wrong with it.
         error: ChunkError,
     },
+    /// The peer gives chunks of other states than that of the block. The field is the number of the block.
+    #[error(
+        "the peer's state of block {0} is another one: peers give states of their own branch only; add an upstream that gives \
+         state proofs"
+    )]
+    OtherState(u64),
     /// The peer offers no snapshot service.
     #[error(
         "this peer serves no state chunks (its HELLO has no snap/1); add a peer with snapshot service, or an upstream \
@@ -69,19 +89,34 @@ pub enum PeerError {
     Params(&'static str),
 }
 
+impl PeerError {
+    /// Whether no honest peer gives such a response, whichever branch it follows and whatever it keeps. Its connection has
+    /// proven which node it is.
+    fn is_lie(&self) -> bool {
+        match self {
+            Self::OtherHash { .. } => true,
+            Self::Chunk { error, .. } => error.fits_no_state(),
+            _ => false,
+        }
+    }
+}
+
 impl From<PeerError> for UpstreamError {
     fn from(error: PeerError) -> Self {
         let message = error.to_string();
         match error {
+            error if error.is_lie() => Self::False(message),
             PeerError::NotConnected(_) | PeerError::Closed(_) | PeerError::Handshake(_) => {
                 Self::Transport(message)
             }
             PeerError::Limit(wait) => Self::Busy { status: 429, seconds: wait.div_ceil(1_000) },
-            PeerError::NoResponse(after) => Self::Timeout(after.as_millis()),
+            PeerError::NoResponse(_) => Self::Silent(message),
             PeerError::Message(_)
             | PeerError::Wrong(_)
+            | PeerError::OtherHash { .. }
             | PeerError::Chunk { .. }
-            | PeerError::NotFound(_) => Self::Malformed(message),
+            | PeerError::OtherState(_)
+            | PeerError::NotFound(_) => Self::Rpc { code: SERVER_ERROR, message, data: None },
             PeerError::NoState | PeerError::NoMessage(_) => {
                 Self::Rpc { code: METHOD_NOT_FOUND, message, data: None }
             }

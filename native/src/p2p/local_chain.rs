@@ -2,43 +2,33 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{B256, U256, hex};
+use alloy_primitives::{B256, U256};
 use rootlight::engine::{BlockHeader, View};
 use rootlight::local::ChainEvent;
 use rootlight::trie::NodeSource;
 use rootlight::types::{BlockRef, SealedHeader};
-use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead};
+use super::submit::Submitter;
 use crate::local::LocalService;
 use crate::service::Service;
-
-/// Longest transaction that is taken, in bytes; stock nodes skip longer ones.
-const MAX_TRANSACTION: usize = 128 * 1024;
-
-/// Most transactions of one message that are taken.
-const MAX_SUBMITTED: usize = 256;
 
 /// Once the transactions that peers are told of at a time have this many bytes, no more are added. The longest message
 /// has 16 MiB.
 const MAX_PENDING_BYTES: usize = 1024 * 1024;
 
-/// Most messages with transactions that are worked on. Further ones are dropped: their senders tell other nodes too.
-const MAX_SUBMITTING: usize = 8;
-
 /// The chain of a [`LocalService`].
 pub struct LocalChain {
     service: Arc<LocalService>,
-    runtime: Handle,
-    submitting: Arc<Semaphore>,
+    submitter: Submitter,
 }
 
 impl LocalChain {
     /// Serves this chain; must be called inside a runtime.
     #[must_use]
     pub fn new(service: Arc<LocalService>) -> Self {
-        Self { service, runtime: Handle::current(), submitting: Arc::new(Semaphore::new(MAX_SUBMITTING)) }
+        Self { submitter: Submitter::new(service.clone()), service }
     }
 
     fn with_header<T>(
@@ -98,20 +88,7 @@ impl PeerChain for LocalChain {
     }
 
     fn submit(&self, transactions: Vec<Vec<u8>>) {
-        let service = self.service.clone();
-        let Ok(place) = self.submitting.clone().try_acquire_owned() else { return };
-        self.runtime.spawn(async move {
-            let _place = place;
-            for raw in transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_SUBMITTED)
-            {
-                let params = hex::encode_prefixed(raw);
-                let message = serde_json::json!({
-                    "jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [params],
-                });
-                // The pool refuses what is invalid, and whoever sent it is told nothing.
-                drop(service.answer(message.to_string().into_bytes()).await);
-            }
-        });
+        self.submitter.submit(transactions);
     }
 
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {

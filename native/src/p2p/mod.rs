@@ -12,6 +12,7 @@
 //! | `block`, `state` | blocks of a node; keys of states by chunks |
 //! | `serve`, `respond` | a server for peers, and its responses |
 //! | `chain`, `local_chain` | what the server reads, and the chain that is executed here |
+//! | `submit` | transactions of peers |
 
 mod address;
 mod answer;
@@ -25,6 +26,7 @@ mod node;
 mod respond;
 mod serve;
 mod state;
+mod submit;
 mod upstream;
 
 pub use address::{PeerAddress, PeerAddressError};
@@ -35,4 +37,5 @@ pub use node::{Identity, IdentityError, PeerNode, Reach};
 pub use respond::respond;
 pub use serve::PeerServer;
 pub use state::StateNodes;
+pub(crate) use submit::Submitter;
 pub use upstream::PeerUpstream;

@@ -13,7 +13,7 @@ use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::{BlockParts, Parent, Push, Request, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
-use rootlight_p2p::session::{Session, SessionConfig};
+use rootlight_p2p::session::{RateLimits, Session, SessionConfig};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -88,6 +88,14 @@ impl Identity {
             Some(folder) => kept_key(&folder.join(KEY_FILE))?,
         };
         Ok(Self { key, config })
+    }
+
+    /// The identity with other limits than those of stock nodes, which drop what comes beyond them: for networks whose
+    /// nodes all have these limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: RateLimits) -> Self {
+        self.config.limits = limits;
+        self
     }
 
     /// Our id.

@@ -50,19 +50,14 @@ pub fn respond(chain: &dyn PeerChain, id: u64, request: Request) -> Option<Vec<u
 
 /// A header and its ancestors, descending to genesis. A request for none gets one.
 fn headers(chain: &dyn PeerChain, id: u64, hash: B256, count: u64) -> Option<Vec<u8>> {
-    if count > MAX_HEADERS as u64 {
+    let count = usize::try_from(count).ok().filter(|count| *count <= MAX_HEADERS)?.max(1);
+    let found = chain.headers(hash, count);
+    // All that were asked for, or down to genesis.
+    let last = found.last()?;
+    if found.len() < count && last.number > 0 {
         return None;
     }
-    let mut found = Vec::new();
-    let mut next = chain.header(hash)?;
-    for left in (0..count.max(1)).rev() {
-        found.push(next.encode(HeaderForm::Compressed));
-        if next.number == 0 || left == 0 {
-            break;
-        }
-        next = chain.header(next.parent_hash)?;
-    }
-    let payload = list_payload(&found);
+    let payload = list_payload(found.iter().map(|header| header.encode(HeaderForm::Compressed)));
     let headers = Items::lists(&payload, MAX_HEADERS, "headers").ok()?;
     Some(Message::Response { id, response: Response::Headers(headers) }.encode())
 }
@@ -108,14 +103,13 @@ fn snap_status(chain: &dyn PeerChain, id: u64) -> Option<Vec<u8>> {
 /// a checkpoint has, or 400.
 fn run(chain: &dyn PeerChain, last: u64, more: u64) -> Option<(Vec<u8>, Vec<u8>)> {
     let first = last.saturating_sub(SNAP_BLOCKS - more).max(more);
-    let hashes: Vec<B256> = (first..=last).map(|number| chain.hash_at(number)).collect::<Option<_>>()?;
-    let blocks: Option<Vec<Vec<u8>>> = hashes.iter().map(|hash| Some(chain.block(*hash)?.encode())).collect();
+    let blocks = chain.blocks(first, last)?;
     let mut sums = Vec::new();
-    for hash in &hashes {
+    for (_, sum) in &blocks {
         // In the signed form of the reference node: a zero byte leads where the first bit would be set.
-        SignedUint::new(chain.total_difficulty(*hash)?).put(&mut sums);
+        SignedUint::new(*sum).put(&mut sums);
     }
-    Some((string_payload(blocks?), sums))
+    Some((string_payload(blocks.iter().map(|(block, _)| block.encode())), sums))
 }
 
 fn snap_blocks<'a>(blocks: &'a [u8], sums: &'a [u8]) -> Option<SnapBlocks<'a>> {

@@ -162,7 +162,7 @@ async fn serve(
     getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
     let mut config = SessionConfig {
         listen_port: port,
-        serves_snap: true,
+        serves_snap: chain.serves_state(),
         read_limit: READ_LIMIT,
         ..identity.config().clone()
     };

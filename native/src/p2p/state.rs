@@ -159,7 +159,12 @@ pub(super) async fn find(
                     _ => false,
                 };
                 if failures >= MAX_FAILURES || !again {
-                    return Err(error);
+                    return Err(match error {
+                        PeerError::Chunk { error: ChunkError::Root { .. }, .. } => {
+                            PeerError::OtherState(block)
+                        }
+                        error => error,
+                    });
                 }
             }
         }

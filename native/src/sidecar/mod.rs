@@ -7,6 +7,7 @@
 mod error;
 mod flush;
 mod parts;
+mod peer_chain;
 mod provable;
 mod service;
 mod start;
@@ -14,6 +15,7 @@ mod start;
 use rootlight::trie::TrieStore;
 
 pub use error::SidecarError;
+pub use peer_chain::NodeChain;
 pub use service::{SidecarOptions, SidecarService};
 
 /// The trie nodes of a full node that goes on writing them.

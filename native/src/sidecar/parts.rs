@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rootlight::trie::NodeSource;
 use tracing::warn;
 
 use super::NodeStore;
@@ -24,6 +25,11 @@ impl Parts {
     pub(super) fn new(light: LightService, node: SharedUpstream, store: Arc<dyn NodeStore>) -> Self {
         let (provable, behind) = (Provable::new(store.clone()), AtomicBool::new(false));
         Self { light, node, provable, store, behind }
+    }
+
+    /// The node's trie nodes.
+    pub(super) fn store(&self) -> &dyn NodeSource {
+        &*self.store
     }
 
     /// Makes readable what the node has written. A failure is logged once.

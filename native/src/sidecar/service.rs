@@ -74,6 +74,10 @@ impl SidecarService {
         Ok(Self { parts, tasks })
     }
 
+    pub(super) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
     /// Waits until the head is verified or a fault is known, but no longer than `limit`.
     pub async fn settled(&self, limit: Duration) {
         self.parts.light.settled(limit).await;

@@ -37,6 +37,9 @@ pub enum UpstreamError {
     /// The upstream did not respond in time.
     #[error("upstream did not answer within {0} ms")]
     Timeout(u128),
+    /// The upstream gave no response, for this reason.
+    #[error("{0}")]
+    Silent(String),
     /// The response is longer than the limit.
     #[error("upstream answer exceeds {0} bytes")]
     TooLarge(usize),
@@ -56,6 +59,9 @@ pub enum UpstreamError {
         /// The requested wait, in seconds.
         seconds: u64,
     },
+    /// The response is one that no honest source sends for the request, from a source that has proven who it is.
+    #[error("false response: {0}")]
+    False(String),
     /// The response is not a JSON-RPC response to the requests.
     #[error("upstream answer is malformed: {0}")]
     Malformed(String),
@@ -85,6 +91,7 @@ impl From<RequestFailure> for UpstreamError {
             RequestFailure::Rpc { code, message } => Self::Rpc { code, message, data: None },
             RequestFailure::NotRecorded => Self::NotRecorded(String::new()),
             RequestFailure::Malformed(reason) => Self::Malformed(reason.into()),
+            RequestFailure::False(reason) => Self::False(reason),
             other => Self::Transport(other.to_string()),
         }
     }
@@ -110,6 +117,7 @@ impl From<UpstreamError> for RequestFailure {
             // The upstream is not at fault, and is asked again soon.
             UpstreamError::NoRoom => Self::Busy { seconds: Some(1) },
             UpstreamError::Status(429 | 503) => Self::Busy { seconds: None },
+            UpstreamError::False(reason) => Self::False(reason),
             UpstreamError::Malformed(_) => Self::Malformed("not a JSON-RPC answer"),
             other => Self::Transport(other.to_string()),
         }

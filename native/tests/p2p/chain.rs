@@ -12,6 +12,7 @@ use rootlight::trie::NodeSource;
 use rootlight::types::rlp::Reader;
 use rootlight::types::{Block, BlockRef, SealedHeader};
 use rootlight_native::p2p::{Identity, PeerAddress, PeerChain, PeerServer, ServedBlock, ServedHead};
+use rootlight_p2p::session::RateLimits;
 use tokio::sync::watch;
 
 /// Blocks 0 to 5060 of the recording, its side blocks, and nine states.
@@ -132,8 +133,14 @@ impl PeerChain for RecordedChain {
 
 /// Serves a chain at a free port of this machine.
 pub(crate) async fn serve(chain: Arc<dyn PeerChain>) -> (PeerServer, PeerAddress) {
+    serve_within(chain, RateLimits::default()).await
+}
+
+/// Serves a chain to peers with these limits.
+pub(crate) async fn serve_within(chain: Arc<dyn PeerChain>, limits: RateLimits) -> (PeerServer, PeerAddress) {
     let genesis = chain.hash_at(0).unwrap();
-    let identity = Arc::new(Identity::open(&Network::regtest(), genesis, None).unwrap());
+    let identity = Identity::open(&Network::regtest(), genesis, None).unwrap();
+    let identity = Arc::new(identity.with_limits(limits));
     let id = *identity.id();
     let server = PeerServer::bind(identity, chain, "127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = PeerAddress { id, host: "127.0.0.1".into(), port: server.address().port() };

@@ -157,7 +157,7 @@ async fn a_liar_is_named_and_an_honest_node_takes_its_place() {
     // The verdict survives a restart.
     let kept = read_kept(folder.path(), network_id()).unwrap();
     let what = kept.iter().find(|node| node.node.id == liar.id).unwrap().caught.clone().unwrap().what;
-    assert!(what.contains("bitcoinMergedMiningCoinbaseTransaction"), "{what}");
+    assert!(what.contains("a header of the peer has the hash"), "{what}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

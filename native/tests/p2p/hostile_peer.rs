@@ -8,7 +8,7 @@ use rootlight::trie::NodeSource;
 use rootlight::types::rlp::put_str;
 use rootlight::types::{BlockRef, SealedHeader, SignedUint};
 use rootlight_native::p2p::{PeerAddress, PeerChain, ServedBlock, ServedHead, respond};
-use rootlight_p2p::message::{Message, Parent, Push, Status};
+use rootlight_p2p::message::{Chunk, Message, Parent, Push, Response, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{Event, Session, SessionConfig};
@@ -84,6 +84,8 @@ pub(crate) enum Trick {
     CopiedWork,
     /// Gives the state of an older block.
     OlderState,
+    /// Gives chunks without any node.
+    EmptyChunks,
     /// Changes one byte of some nodes of the state, in percent.
     FlipsNodes(u64),
     /// Gives some nodes' values to others, in percent.
@@ -92,7 +94,7 @@ pub(crate) enum Trick {
 
 /// Tricks other than honesty.
 pub(crate) fn trick(random: &mut Random) -> Trick {
-    match random.below(24) {
+    match random.below(25) {
         0 => Trick::Deaf,
         1 => Trick::OtherNetwork,
         2 => Trick::OtherGenesis,
@@ -115,6 +117,7 @@ pub(crate) fn trick(random: &mut Random) -> Trick {
         20 => Trick::Harder,
         21 => Trick::CopiedWork,
         22 => Trick::OlderState,
+        23 => Trick::EmptyChunks,
         _ if random.chance(50) => Trick::FlipsNodes(1 + random.below(100)),
         _ => Trick::MixesNodes(1 + random.below(100)),
     }
@@ -398,6 +401,15 @@ impl Speaker {
                     self.last.as_deref().map(Message::decode)
                 {
                     said = Message::Response { id, response }.encode();
+                }
+            }
+            Trick::EmptyChunks => {
+                if let Ok(Message::Response { response: Response::Chunk(chunk), .. }) =
+                    Message::decode(&response)
+                {
+                    let bytes = &[0xc5, 0xc0, 0xc0, 0x80, 0xc0, 0xc0];
+                    said = Message::Response { id, response: Response::Chunk(Chunk { bytes, ..chunk }) }
+                        .encode();
                 }
             }
             _ => {}

@@ -5,11 +5,16 @@
 mod common;
 
 mod chain;
+mod convict;
 mod dev;
 mod find;
 mod hostile;
 mod hostile_peer;
+mod large_state;
 mod liar;
+mod methods;
 mod receipts;
 mod recorded;
 mod sessions;
+mod support;
+mod work;

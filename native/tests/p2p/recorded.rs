@@ -12,14 +12,20 @@ use rootlight_native::light::{LightOptions, LightService};
 use rootlight_native::p2p::{Identity, PeerAddress, PeerServer, PeerUpstream, StateNodes};
 use rootlight_native::service::Service;
 use rootlight_native::upstream::SharedUpstream;
+use rootlight_p2p::session::RateLimits;
 use serde_json::{Value, json};
 
 use crate::chain::{RecordedChain, serve};
 
 /// A light client that knows nothing but block 0 and these peers.
 pub(crate) async fn light(peers: &[PeerAddress], genesis: B256) -> LightService {
+    light_within(peers, genesis, RateLimits::default()).await
+}
+
+/// A light client of peers with these limits.
+pub(crate) async fn light_within(peers: &[PeerAddress], genesis: B256, limits: RateLimits) -> LightService {
     let network = Arc::new(Network::regtest());
-    let identity = Arc::new(Identity::open(&network, genesis, None).unwrap());
+    let identity = Arc::new(Identity::open(&network, genesis, None).unwrap().with_limits(limits));
     let nodes = Arc::new(StateNodes::default());
     let upstream = |peer: &PeerAddress| -> SharedUpstream {
         Arc::new(PeerUpstream::new(identity.clone(), peer.clone(), network.clone(), nodes.clone()))

@@ -19,6 +19,13 @@ use serde_json::{Value, json};
 #[derive(Debug, Default)]
 pub(crate) struct Memory(Mutex<BTreeMap<B256, Bytes>>);
 
+impl Memory {
+    /// Loses everything.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
+}
+
 impl NodeSource for Memory {
     fn node(&self, hash: &B256) -> Option<Bytes> {
         self.0.lock().unwrap().get(hash).filter(|bytes| keccak256(bytes) == *hash).cloned()
@@ -71,7 +78,7 @@ impl Upstream for Node {
 }
 
 /// The recording in this repository.
-fn node() -> Arc<Node> {
+pub(crate) fn node() -> Arc<Node> {
     let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz")).unwrap();
     Node::new(Replay::from_gzip("embedded", &bytes).unwrap())
 }
@@ -89,7 +96,7 @@ pub(crate) async fn ask(service: &dyn Service, method: &str, params: Value) -> V
 }
 
 /// The trie nodes and long values of the recording.
-fn store() -> Memory {
+pub(crate) fn store() -> Memory {
     let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz")).unwrap();
     let mut text = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut text).unwrap();
@@ -98,7 +105,7 @@ fn store() -> Memory {
     Memory(Mutex::new(nodes.map(|node| (keccak256(&node), node)).collect()))
 }
 
-async fn start(node: &Arc<Node>, store: &Arc<Memory>, options: SidecarOptions) -> SidecarService {
+pub(crate) async fn start(node: &Arc<Node>, store: &Arc<Memory>, options: SidecarOptions) -> SidecarService {
     let service =
         SidecarService::start(Network::regtest(), node.clone(), store.clone(), options).await.unwrap();
     service.settled(Duration::from_secs(60)).await;
@@ -106,7 +113,7 @@ async fn start(node: &Arc<Node>, store: &Arc<Memory>, options: SidecarOptions) -
     service
 }
 
-const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+pub(crate) const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 /// What the node was asked since the last call.
 pub(crate) fn asked(node: &Node) -> Vec<String> {

@@ -4,6 +4,7 @@
 mod common;
 
 mod beside;
+mod peers;
 #[cfg(feature = "rskj-store")]
 mod recorded;
 #[cfg(feature = "rskj-store")]

@@ -55,6 +55,24 @@ pub enum ChunkError {
     },
 }
 
+impl ChunkError {
+    /// Whether the chunk is of no state at all, so that no honest server sends it. Another state's chunk may be an honest
+    /// one: chunks are asked for by the number of a block, and a server may be on another branch. A chunk beyond the limits
+    /// of this crate may be honest too.
+    pub const fn fits_no_state(&self) -> bool {
+        match self {
+            Self::Rlp(_)
+            | Self::Empty
+            | Self::LastHashes
+            | Self::Node { .. }
+            | Self::MissingHash(_)
+            | Self::NoSuchChild(_)
+            | Self::HashDiffers(_) => true,
+            Self::TooManyNodes | Self::Root { .. } | Self::Elsewhere { .. } => false,
+        }
+    }
+}
+
 /// The rule of a node's encoding that is broken. All others are rules of the node's serialization, which its hash
 /// covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{B256, keccak256};
 use rootlight_p2p::chunk::limits::SPAN;
-use rootlight_p2p::chunk::{ProvenChunk, prove, serve};
+use rootlight_p2p::chunk::{ChunkError, ProvenChunk, prove, serve};
 use rootlight_p2p::message::{Message, Request, Response};
 
 use crate::gzipped::{hex_field, lines};
@@ -140,6 +140,12 @@ fn hostile_chunks_are_refused() {
         match case["verdict"] == "accept" {
             true => {
                 result.unwrap_or_else(|error| panic!("{name}: {error}"));
+                // A server on another branch gives chunks of another state.
+                let other = prove(&chunk, &B256::ZERO, case["from"].as_u64().unwrap()).unwrap_err();
+                assert!(
+                    matches!(other, ChunkError::Root { .. }) && !other.fits_no_state(),
+                    "{name}: {other}"
+                );
                 accepted += 1;
             }
             false => {

@@ -150,7 +150,7 @@ impl HeaderSync {
         responses: Vec<UpstreamResponse>,
     ) -> Result<StartProposal, SyncFault> {
         let (number, binary) = (window.first(), window.is_binary());
-        if let Some(failure) = responses.iter().find_map(RequestFailure::of_silence) {
+        if let Some(failure) = responses.iter().find_map(RequestFailure::of_exchange) {
             // The proposal starts again after the pause.
             return Err(SyncFault { number, cause: SyncCause::Call(failure.clone()) });
         }

@@ -97,11 +97,11 @@ impl HeaderSync {
         };
         let (asked_binary, count) = (window.is_binary(), window.requests().len());
         let mine: Vec<UpstreamResponse> = responses.by_ref().take(count).collect();
-        let failed = mine.iter().find_map(RequestFailure::of_silence).cloned();
+        let failed = mine.iter().find_map(RequestFailure::of_exchange).cloned();
         self.resize(upstream, failed.is_some(), elapsed);
         self.feed_uncles(upstream, &mut uncles, responses)?;
         if let Some(failure) = failed {
-            // The upstream was silent, which is not wrong. It pauses before the next request.
+            // An upstream that was silent is not wrong, and pauses before the next request.
             return Err(SyncFault { number: window.first(), cause: SyncCause::Call(failure) });
         }
         let complete = window.take(mine, &self.network);

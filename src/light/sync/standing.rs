@@ -102,6 +102,7 @@ impl Capabilities {
                 self.proofs = if proof { Some(false) } else { self.proofs };
                 None
             }
+            Err(cause @ Cause::Call(RequestFailure::False(_))) => Some((format!("{cause}"), LIE)),
             Err(cause @ Cause::Refuted(_)) => {
                 // Only one block has the hash that was named. A transaction object may hide part of the transaction.
                 let by_hash = request.method.contains("ByHash") && !request.method.contains("Transaction");
