@@ -10,6 +10,7 @@ import { proofView } from './views/proof.ts';
 import { statusView } from './views/status.ts';
 import { tamperView } from './views/tamper.ts';
 import { reasonOf } from './words.ts';
+import { allowWorkers } from './workers.ts';
 
 type Kind = Source['kind'];
 
@@ -66,4 +67,5 @@ function sections(session: Session): void {
 }
 
 theme();
+allowWorkers();
 void begin('server');
