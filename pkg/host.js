@@ -1,5 +1,6 @@
 // The side of a worker: clients and chains for the pages that ask. remote.js is the other side. Pages with the same options
 // share a client.
+import { functionsOf, hasFunctions } from './functions.js';
 import { newLife, disconnected } from './life.js';
 import { listen, packed, signOfLife, watch } from './ports.js';
 
@@ -37,6 +38,7 @@ function acceptPort(port, { clients, opens, alive }) {
   let part;
   const post = (message) => port.postMessage(message);
   const end = new AbortController();
+  const functions = functionsOf(post);
   const leave = async () => {
     end.abort();
     await part?.leave();
@@ -46,10 +48,13 @@ function acceptPort(port, { clients, opens, alive }) {
     hello: async () => post({ type: 'hello', lock: await alive }),
     open({ kind, options, lock }) {
       if (part) return;
-      const key = `${kind} ${options}`;
+      const given = JSON.parse(options);
+      const own = hasFunctions(given);
+      // A client that calls functions of its page is not shared.
+      const key = own ? Symbol(kind) : `${kind} ${options}`;
       let client = clients.get(key);
       if (!client) {
-        client = newClient((life, heard) => opens[kind](life, JSON.parse(options), heard));
+        client = newClient((life, heard) => opens[kind](life, own ? functions.restored(given) : given, heard));
         clients.set(key, client);
         client.life.onEnd(() => clients.get(key) === client && clients.delete(key));
       }
@@ -57,6 +62,7 @@ function acceptPort(port, { clients, opens, alive }) {
       watch(lock, end.signal, leave);
     },
     ask: ({ id, text, quiet }) => part?.ask(id, text, quiet),
+    ...functions.messages,
     close: leave,
   };
   listen(port, 'message', ({ data }) => void messages[data?.type]?.(data));

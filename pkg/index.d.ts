@@ -301,9 +301,10 @@ export interface ProviderOptions {
    *
    * By default pages use a SharedWorker; where that cannot be started a worker of their own, and where that cannot be started
    * either the page's thread, which `console.info` says once. Service workers, other workers, background pages of extensions
-   * without a document, and Node.js use the thread that calls. So do pages whose options contain functions, which cannot be
-   * sent to a worker: a {@link Transport} or a {@link HeaderStore} of yours, or a `module` that is not an address. `signer`,
-   * `onProgress`, `onStoreError` and `signal` stay in the page and do not matter here.
+   * without a document, and Node.js use the thread that calls. So do pages whose options contain objects that cannot be sent
+   * to a worker: a {@link HeaderStore} of yours, or a `module` that is not an address. A {@link Transport} of yours is called
+   * in the page, and its client runs in a worker that no other tab shares. `signer`, `onProgress`, `onStoreError` and `signal`
+   * stay in the page too.
    */
   readonly worker?: 'shared' | 'dedicated' | false | (() => object | Promise<object>);
   /** Called once if headers cannot be read or stored; `console.warn` by default. The client continues without a store. */

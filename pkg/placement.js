@@ -20,15 +20,16 @@ function shared({ shared }) {
 }
 
 /**
- * What keeps a client on this thread, in words; undefined if its options can be sent to a worker. Functions and objects of the
- * caller cannot.
+ * What keeps a client on this thread, in words; undefined if its options can be sent to a worker. Objects of the caller cannot;
+ * upstreams that are functions stay here, and the worker has them called.
  */
-function bound({ upstreams = [], storage, module }) {
-  if (upstreams.some((upstream) => typeof upstream === 'function')) return 'an upstream is a function';
+function bound({ storage, module }) {
   if (storage && typeof storage === 'object' && !(storage instanceof URL)) return '`storage` is an object of yours';
   if (module && typeof module !== 'string' && !(module instanceof URL)) return '`module` is not an address';
   return undefined;
 }
+
+const hasFunctions = ({ upstreams = [] }) => upstreams.some((upstream) => typeof upstream === 'function');
 
 /** The options as they are sent: addresses are absolute, since a worker has another base, and in a fixed order. */
 function sent({ module, ...options }) {
@@ -58,7 +59,8 @@ function notice(reason) {
 /** Opens a client in the first worker that starts, or on this thread. */
 async function anywhere(local, workers, life, options, heard) {
   const reasons = [];
-  for (const make of [() => shared(workers), () => dedicated(workers)]) {
+  const own = () => dedicated(workers);
+  for (const make of hasFunctions(options) ? [own] : [() => shared(workers), own]) {
     try {
       return await inWorker(make, 'client')(life, sent(options), heard);
     } catch (error) {
@@ -83,6 +85,7 @@ export const placed = (local, workers) => async (life, { worker, ...options }, h
   if (worker === undefined) return anywhere(local, workers, life, options, heard);
   const make = wanted(worker, workers);
   if (reason) throw wrong(`${reason}, which keeps the client on this thread: leave \`worker\` out`);
+  if (worker === 'shared' && hasFunctions(options)) throw wrong("an upstream is a function, which tabs cannot share: give 'dedicated'");
   return inWorker(make, 'client')(life, sent(options), heard);
 };
 

@@ -1,4 +1,5 @@
 // A client or a chain in a worker, as the page sees it. host.js is the other side.
+import { functionsFor } from './functions.js';
 import { disconnected, newLife } from './life.js';
 import { listen, signOfLife, unpacked, watch } from './ports.js';
 
@@ -35,6 +36,7 @@ export const inWorker = (make, kind) => async (life, options, heard) => {
       progress: ({ progress }) => heard.progress?.(progress),
       storeError: ({ message }) => heard.storeError ? heard.storeError(new Error(message)) : console.warn(`rootlight: ${message}`),
       ended: ({ error }) => over(unpacked(error)),
+      ...functionsFor(options.upstreams, port),
     };
     listen(port, 'message', ({ data }) => heardHere[data?.type]?.(data));
   });

@@ -39,7 +39,8 @@ const FORMER = new RegExp(`^rootlight-v(?!${VERSION}-)\\d+-`);
  * @property {(first: number, pages: Uint8Array[]) => Promise<void>} save replaces all stored pages from this number
  * on; never rejected
  * @property {() => Promise<void> | undefined} room undefined, or a promise that resolves when fewer bytes wait to be written
- * @property {() => Promise<void>} close ends this client's turn at writing; resolves when everything is written
+ * @property {() => Promise<void>} close writes what waits and ends this client's turn at writing; resolves when everything
+ * is written
  */
 
 /**
@@ -80,8 +81,10 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
   /** The lowest page that was not written because another client was the writer. */
   let missed;
   let failed = false;
-  /** Bytes that wait to be written, and the functions to call when that number falls. */
+  /** Bytes that wait to be written. */
   let waiting = 0;
+  /** How many saves were requested, how many of them have ended, and the functions to call when another one ends. */
+  let [saves, saved] = [0, 0];
   const waiters = new Set();
   const turn = turnOf(locks, name, () => {
     const first = missed;
@@ -98,16 +101,16 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     onError(new Error(`verified headers are not kept: ${error?.message || error?.name || error}`));
   }
 
-  const isFull = () => waiting > MOST_WAITING && !failed;
+  const isFull = () => waiting > MOST_WAITING;
 
   function wake() {
     for (const resume of waiters) resume();
   }
 
-  /** Resolves when at most {@link MOST_WAITING} bytes wait to be written, or the store has failed. */
-  async function emptied() {
-    while (isFull()) {
-      const before = waiting;
+  /** Resolves when the store is not `busy` any more, or has failed. */
+  async function free(busy) {
+    while (busy() && !failed) {
+      const before = saved;
       await new Promise((resolve) => {
         const resume = () => {
           clearTimeout(timer);
@@ -115,7 +118,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
           resolve();
         };
         const timer = setTimeout(() => {
-          if (waiting === before) fail(new Error(`nothing was written for ${PATIENCE / 1000} s`));
+          if (saved === before) fail(new Error(`nothing was written for ${PATIENCE / 1000} s`));
           resume();
         }, PATIENCE);
         timer.unref?.();
@@ -154,16 +157,22 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
       if (failed) return last;
       const bytes = pages.reduce((sum, page) => sum + page.length, 0);
       waiting += bytes;
+      saves += 1;
       const written = () => {
         waiting -= bytes;
+        saved += 1;
         wake();
       };
       return (last = last.then(() => write(first, pages)).catch(fail).then(written));
     },
-    room: () => (isFull() ? emptied() : undefined),
-    close() {
+    room: () => (isFull() && !failed ? free(isFull) : undefined),
+    async close() {
+      // What waits is written before the next client's turn. A store that writes nothing does not hold up that client.
+      await turn.asked.catch(() => {});
+      if (turn.isOurs()) await free(() => saved < saves);
       turn.end();
-      return last.then(place.close);
+      await last;
+      await place.close();
     },
   };
 }

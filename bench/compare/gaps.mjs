@@ -1,7 +1,7 @@
 // The gaps of a page's thread in headless Chromium while a client synchronizes and answers, in a worker and on that thread, and the time
-// from the start of the page to the first proven answer with stored headers.
+// from the start of the page to the first proven answer with stored headers. With the folder of the built page (www/), its gaps too.
 //
-//   [CHROMIUM=..] [ROOTLIGHT_HEADERS=..] node gaps.mjs
+//   [CHROMIUM=..] [ROOTLIGHT_HEADERS=..] [PAGE_DIST=..] node gaps.mjs
 import { serveChain } from '../../pkg/test/lib/chain-server.mjs';
 import { HeaderNode, readHeaders } from '../../pkg/test/lib/headers.mjs';
 import { openPage } from '../../pkg/test/lib/in-page.mjs';
@@ -70,6 +70,55 @@ async function gaps(page, name, options, questions) {
   console.log(`${name}: longest gap ${longest.toFixed(1)} ms (at most ${most.toFixed(1)}), ${median(seen.above)} above 16 ms, in ${median(seen.time).toFixed(0)} ms of work`);
 }
 
+/** Starts the same probe before the scripts of a page. */
+function probe() {
+  const { port1, port2 } = new MessageChannel();
+  globalThis.gaps = [];
+  let last = performance.now();
+  port1.onmessage = () => {
+    const now = performance.now();
+    globalThis.gaps.push(now - last);
+    last = now;
+    port2.postMessage(0);
+  };
+  port2.postMessage(0);
+}
+
+/** Runs in the built page: the longest gaps, from what is there already on or of the next second. */
+async function longest(again) {
+  if (again) {
+    globalThis.gaps.length = 0;
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+  return globalThis.gaps.reduce((most, gap) => Math.max(most, gap), 0);
+}
+
+/** The gaps of the built page: while it starts with a chain in its tab and shows the first proofs, and while blocks are mined. */
+async function builtPage() {
+  const [{ ready, startBrowser }, { serveFolder }] = await Promise.all(['browser', 'site'].map((name) => import(`../../www/test/lib/${name}.mjs`)));
+  const [site, browser] = [await serveFolder(), await startBrowser()];
+  const seen = { start: [], mining: [], idle: [] };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.addInitScript(probe);
+    await page.goto(`${site.url}/`);
+    await ready(page);
+    await page.waitForSelector('.drawing .verdict');
+    seen.start.push(await page.evaluate(longest, false));
+    const mine = page.getByRole('button', { name: 'Mine a block' }).first();
+    const over = page.evaluate(longest, true);
+    for (let block = 0; block < 5; block += 1) await mine.click();
+    seen.mining.push(await over);
+    seen.idle.push(await page.evaluate(longest, true));
+    await context.close();
+  }
+  for (const [name, list] of Object.entries(seen)) console.log(`the built page, ${name}: longest gap ${median(list).toFixed(1)} ms (at most ${Math.max(...list).toFixed(1)})`);
+  await browser.close();
+  site.stop();
+}
+
+if (process.env.PAGE_DIST) await builtPage();
 const chain = await serveChain(BLOCKS);
 const page = await openPage();
 try {

@@ -97,6 +97,52 @@ test('a store that writes nothing for half a minute is given up', async (t) => {
   pages.close();
 });
 
+test('a client that is closed writes the pages that wait before another one may write', async () => {
+  const store = mapStore();
+  const puts = [];
+  const slow = { get: store.get, put: (key, value) => new Promise((resolve) => puts.push(() => resolve(store.put(key, value)))) };
+  const config = { network: 'regtest' };
+  const pages = pagesIn(slow, config);
+  void pages.save(0, [page(1)]);
+  void pages.save(1, [page(2), page(3)]);
+  const next = pagesIn(slow, config);
+  // Not written: it is not this client's turn.
+  await next.save(0, [page(9)]);
+  let closed = false;
+  const closing = pages.close().then(() => (closed = true));
+  // Each save writes its pages and an end mark.
+  for (const stored of [[1], [1, 2, 3]]) {
+    const writes = stored.length === 1 ? 2 : 3;
+    for (let count = 0; count < writes; count += 1) {
+      assert.ok(!closed && puts.length === 1, `${puts.length} writes wait after ${stored}`);
+      puts.shift()();
+      await isSettled(closing);
+    }
+    assert.deepEqual((await loaded(pages)).map(([byte]) => byte), stored);
+  }
+  await closing;
+  void next.save(0, [page(4)]);
+  await isSettled(closing);
+  assert.equal(puts.length, 1, 'the next client has its turn');
+});
+
+test('a closed client whose store writes nothing gives its turn to the next one', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const store = { get: () => Uint8Array.of(1), put: () => new Promise(() => {}) };
+  const config = { network: 'regtest' };
+  const pages = pagesIn(store, config, { onError: () => {} });
+  void pages.save(0, [page(1)]);
+  const turns = [];
+  const next = pagesIn(store, config, { onTurn: (first) => turns.push(first) });
+  await next.save(3, [page(2)]);
+  const closing = pages.close();
+  assert.ok(!(await isSettled(closing)));
+  assert.deepEqual(turns, []);
+  t.mock.timers.tick(30_000);
+  await isSettled(closing);
+  assert.deepEqual(turns, [3]);
+});
+
 test('a page stores headers in IndexedDB', async () => {
   const store = mapStore();
   await visit(await import('../index.js'), { ...options, store });

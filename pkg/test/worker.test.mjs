@@ -223,11 +223,50 @@ test('a policy that forbids workers keeps the client on the page\'s thread, whic
     assert.match(refused, /the worker did not start|cannot be started/);
   }));
 
-test('functions of the caller keep the client on the page\'s thread, and forbid an explicit worker', LIMIT, () =>
+test('a worker has functions of the page called that are upstreams', LIMIT, () =>
   inPage(async (run) => {
     const work = async (given) => {
       const { createProvider, httpTransport } = await import('/index.js');
-      const local = await createProvider({ ...given, upstream: httpTransport(given.upstream) });
+      const { until } = await import('/test/lib/wait.mjs');
+      const made = [];
+      const { Worker } = globalThis;
+      globalThis.Worker = class extends Worker {
+        constructor(...args) {
+          super(...args);
+          made.push(String(args[0]));
+        }
+      };
+      const http = httpTransport(given.upstream);
+      let listener;
+      const asked = { good: 0, bad: 0 };
+      const good = Object.assign((body) => ((asked.good += 1), http(body)), { heads: (call) => void (listener = call) });
+      const bad = async () => {
+        asked.bad += 1;
+        throw Object.assign(new Error('not now'), { retryAfter: 3_600 });
+      };
+      const provider = await createProvider({ ...given, upstream: undefined, upstreams: [good, bad], pollSeconds: 3_600 });
+      const heads = [];
+      provider.on('message', ({ data }) => heads.push(Number(data.result.number)));
+      await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
+      const before = Number(await provider.request({ method: 'eth_blockNumber' }));
+      await http('{"jsonrpc":"2.0","id":1,"method":"evm_mine"}');
+      listener();
+      await until(() => heads.includes(before + 1), 'the block that the upstream announced');
+      const { result } = await provider.requestWithLevel({ method: 'rootlight_upstreams' }).catch(({ message }) => ({ result: message }));
+      provider.close();
+      return { made, asked, result };
+    };
+    const { made, asked, result } = await run(work, options('/functions'));
+    assert.deepEqual(made.map((url) => new URL(url).pathname), ['/worker.js']);
+    assert.ok(asked.good > 1 && asked.bad === 1, `${JSON.stringify(asked)}: the second upstream asks for an hour's pause`);
+    assert.equal(result.length, 2, JSON.stringify(result));
+  }));
+
+test('objects of the caller keep the client on the page\'s thread, and forbid an explicit worker', LIMIT, () =>
+  inPage(async (run) => {
+    const work = async (given) => {
+      const { createProvider, httpTransport } = await import('/index.js');
+      const local = await createProvider({ ...given, storage: { get() {}, put() {} } });
       local.close();
       const attempt = (more) => createProvider({ ...given, ...more }).then(() => 'opened', ({ code, message }) => [code, message]);
       return [
@@ -236,9 +275,9 @@ test('functions of the caller keep the client on the page\'s thread, and forbid 
         await attempt({ worker: 'elsewhere' }),
       ];
     };
-    const [transport, store, name] = await run(work, options('/functions'));
+    const [transport, store, name] = await run(work, options('/objects'));
     assert.deepEqual([transport[0], store[0], name[0]], [-32600, -32600, -32600]);
-    assert.match(transport[1], /^worker: an upstream is a function/);
+    assert.match(transport[1], /^worker: an upstream is a function, which tabs cannot share/);
     assert.match(store[1], /^worker: `storage` is an object of yours/);
     assert.match(name[1], /^worker: give 'shared'/);
   }));

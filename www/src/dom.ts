@@ -39,6 +39,9 @@ export function fill(parent: Element, ...children: Child[]): void {
   put(parent, ...children);
 }
 
+/** Lets the browser draw and answer the visitor between two pieces of work. */
+export const breath = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
+
 /** The element of the page with this id. */
 export function byId(id: string): HTMLElement {
   const found = document.getElementById(id);

@@ -1,7 +1,7 @@
 // Starts the page: a source of data, a light client that does not trust it, and the sections that show both.
 import { Session } from './chain/session.ts';
 import { serverSource, type Source, tabSource } from './chain/source.ts';
-import { action, byId, el, fill } from './dom.ts';
+import { action, breath, byId, el, fill } from './dom.ts';
 import { theme } from './theme.ts';
 import { chainView } from './views/chain.ts';
 import { explorerView } from './views/explorer.ts';
@@ -10,6 +10,7 @@ import { proofView } from './views/proof.ts';
 import { statusView } from './views/status.ts';
 import { tamperView } from './views/tamper.ts';
 import { reasonOf } from './words.ts';
+import { allowWorkers } from './workers.ts';
 
 type Kind = Source['kind'];
 
@@ -44,7 +45,11 @@ async function begin(kind: Kind): Promise<void> {
     await session.start((progress) => status.progress(progress));
     if (mine !== turn) return;
     status.ready(session);
-    sections(session);
+    for (const show of sections(session)) {
+      await breath();
+      if (mine !== turn) return;
+      show();
+    }
     document.documentElement.dataset['ready'] = source.kind;
   } catch (error) {
     if (mine === turn) failed(root, error);
@@ -57,13 +62,19 @@ function failed(root: HTMLElement, error: unknown): void {
   root.append(el('p', { class: 'note bad', role: 'alert' }, `The light client cannot start: ${reasonOf(error)}.`));
 }
 
-function sections(session: Session): void {
-  const proof = proofView(byId('proof'), session);
-  chainView(byId('chain'), session, (number) => proof.show(number));
-  explorerView(byId('explorer'), session);
-  tamperView(byId('liar'), session);
-  playgroundView(byId('playground'), session);
+/** What shows each section of the page, in their order. */
+function sections(session: Session): (() => void)[] {
+  return [
+    () => {
+      const proof = proofView(byId('proof'), session);
+      chainView(byId('chain'), session, (number) => proof.show(number));
+    },
+    () => explorerView(byId('explorer'), session),
+    () => tamperView(byId('liar'), session),
+    () => playgroundView(byId('playground'), session),
+  ];
 }
 
 theme();
+allowWorkers();
 void begin('server');

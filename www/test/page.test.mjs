@@ -12,11 +12,51 @@ before(async () => {
 after(() => browser.close());
 const onPage = (...args) => on(browser, ...args);
 
+/** The workers that a page runs, by the names of their files before the hash. */
+const workersOf = (page) => page.workers().map((worker) => /([\w-]+)-[\w-]{8}\.js$/.exec(worker.url())?.[1]);
+
+test('a page names no script but its workers', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  const { page, close } = await openPage(browser, `${site.url}/`);
+  try {
+    await ready(page);
+    const [own] = page.workers().map((worker) => worker.url());
+    const refused = await page.evaluate((own) => {
+      const other = own.replace(/worker-[^/]*$/, 'index-01234567.js');
+      const attempt = (url) => {
+        try {
+          new Worker(url, { type: 'module' }).terminate();
+          return 'started';
+        } catch (error) {
+          return error.name;
+        }
+      };
+      const text = (write) => {
+        try {
+          write(document.createElement('div'));
+          return 'written';
+        } catch (error) {
+          return error.name;
+        }
+      };
+      const html = text((element) => (element.innerHTML = '<b>text</b>'));
+      return { own: attempt(own), other: attempt(other), data: attempt('data:text/javascript,0'), relative: attempt('/worker-01234567.js'), html };
+    }, own);
+    assert.deepEqual(refused, { own: 'started', other: 'TypeError', data: 'TypeError', relative: 'TypeError', html: 'TypeError' });
+  } finally {
+    await close();
+  }
+});
+
 test('a page without a server proves blocks of a chain in its own tab', async (t) => {
   const site = await serveFolder();
   t.after(site.stop);
   await onPage(site, async (page) => {
     assert.equal(await page.textContent('#level'), 'verified');
+    // The chain, the light client, and the one of the lie that is shown first.
+    const workers = workersOf(page);
+    assert.ok(workers.length >= 2 && workers.every((name) => name === 'dev-worker'), workers.join());
     await page.getByText('What do the labels mean?').click();
     assert.equal(await page.locator('.chain .block').count(), 6);
     await page.waitForSelector('.drawing .verdict');
@@ -49,6 +89,7 @@ test('a page from the program proves that program’s blocks as they are mined',
   await onPage(site, async (page, { requests }) => {
     assert.equal(await page.getAttribute('html', 'data-ready'), 'server');
     assert.ok(requests.some(({ method }) => method === 'POST'), 'it asks its own server');
+    assert.deepEqual(workersOf(page), ['worker']);
     assert.equal(await page.locator('.fold').count(), 13, 'a chain without mined blocks: the drawing is of the main network');
     await page.getByRole('button', { name: 'Mine a block' }).first().click();
     await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#1');

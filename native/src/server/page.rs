@@ -12,10 +12,11 @@ use super::coding::{self, Coding};
 
 /// What the page may do. Scripts, styles and WebAssembly come from this server only, the page calls no other server, no
 /// other page may show it in a frame, and text cannot become script: the page reads text from the chain, and shares its
-/// origin with a server that may hold keys.
+/// origin with a server that may hold keys. Its default policy of trusted types allows the addresses of its workers only
+/// (`www/src/workers.ts`).
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; \
      connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-     require-trusted-types-for 'script'; trusted-types 'none'";
+     require-trusted-types-for 'script'; trusted-types default";
 /// Names of assets contain a hash of their contents, so browsers may keep them.
 const KEEP: &str = "public, max-age=31536000, immutable";
 /// What a server answers to other requests than POST.

@@ -82,6 +82,8 @@ async fn every_file_has_the_policy_that_keeps_text_from_becoming_script() {
             "form-action 'none'",
             "frame-ancestors 'none'",
             "require-trusted-types-for 'script'",
+            "trusted-types default",
+            "worker-src 'self'",
         ] {
             assert!(policy.split("; ").any(|rule| rule == part), "{path}: {part} in {policy}");
         }

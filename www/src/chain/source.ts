@@ -65,12 +65,10 @@ async function settings(chainId: number, exchange: Exchange): Promise<[Pick<Prov
 /** The server that this page came from; `undefined` if it does not answer JSON-RPC. */
 export async function serverSource(): Promise<Source | undefined> {
   if (!/^https?:$/.test(location.protocol)) return undefined;
-  const { createProvider, httpTransport, load } = await import('../../../pkg/index.js');
+  const { createProvider, httpTransport } = await import('../../../pkg/index.js');
   const exchange = overTransport(httpTransport(serverAddress(), { timeout: 10_000 }));
   const answer = await claim(exchange, 'eth_chainId').catch(() => undefined);
   if (typeof answer !== 'string' || !(Number(answer) in NETWORKS)) return undefined;
-  // The module loads while the server is asked.
-  load().catch(() => {});
   const chainId = Number(answer);
   const [options, trusts] = await settings(chainId, exchange);
   const accounts = (await claim(exchange, 'eth_accounts').catch(() => [])) as string[];
@@ -98,7 +96,8 @@ async function furnish(chain: ChainProvider): Promise<{ account: string; token: 
 /** A development chain in this tab, with a light client beside it that does not trust it. */
 export async function tabSource(): Promise<Source> {
   const { createDevChain, createProvider } = await import('../../../pkg/dev.js');
-  const chain = await createDevChain({ blockTime: 0 });
+  // On this thread if the browser starts no worker.
+  const chain = await createDevChain({ blockTime: 0, worker: 'dedicated' }).catch(() => createDevChain({ blockTime: 0 }));
   const things = await furnish(chain);
   const exchange = overChain(chain);
   const [options, trusts] = await settings(33, exchange);

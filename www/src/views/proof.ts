@@ -1,7 +1,7 @@
 // The merge-mining proof of the chosen block.
 import type { Session } from '../chain/session.ts';
 import { grouped, quantity } from '../bytes.ts';
-import { el, fill } from '../dom.ts';
+import { breath, el, fill } from '../dom.ts';
 import { draw } from '../proof/draw.ts';
 import mainnet from '../proof/mainnet.json';
 import { prove } from '../proof/mining.ts';
@@ -33,10 +33,12 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
       const number = quantity(chosen);
       const [block, rawHeader] = await Promise.all([session.block(number), session.request('rsk_getRawBlockHeaderByNumber', number)]);
       if (mine !== turn || !block) return;
-      fill(body, draw(prove({
+      const proof = prove({
         number: chosen, hash: block.hash, rawHeader: String(rawHeader), coinbase: block.bitcoinMergedMiningCoinbaseTransaction,
         merkleProof: block.bitcoinMergedMiningMerkleProof, hashForMergedMining: block.hashForMergedMining,
-      })));
+      });
+      await breath();
+      if (mine === turn) fill(body, draw(proof));
     } catch (error) {
       if (mine === turn) fill(body, el('p', { class: 'note bad' }, `This block cannot be drawn: ${reasonOf(error)}.`));
     }
