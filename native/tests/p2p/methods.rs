@@ -86,23 +86,23 @@ struct Refusal {
     methods: &'static [&'static str],
 }
 
-/// Requests whose answers need receipts, which peers do not serve.
-const NEED_RECEIPTS: &[&str] = &[
+/// Methods that name a transaction by its hash. Older ones than the newest blocks are not found.
+const BY_TRANSACTION_HASH: &[&str] = &[
     "debug_traceTransaction",
-    "eth_getBlockReceipts",
-    "eth_getLogs",
     "eth_getTransactionByHash",
     "eth_getTransactionReceipt",
     "ext_getRawTransactionReceiptByHash",
-    "ext_getTransactionReceiptNodesByHash",
     "rsk_getRawTransactionReceiptByHash",
-    "rsk_getTransactionReceiptNodesByHash",
     "trace_get",
     "trace_transaction",
 ];
 
 const REFUSALS: [Refusal; 5] = [
-    Refusal { code: -32002, words: "add a JSON-RPC upstream", methods: NEED_RECEIPTS },
+    Refusal {
+        code: -32002,
+        words: "ask about its block, or add a JSON-RPC upstream",
+        methods: BY_TRANSACTION_HASH,
+    },
     // An unknown hash.
     Refusal { code: -32002, words: "a peer says nothing about what it lacks", methods: &[] },
     // The state of a side block.
