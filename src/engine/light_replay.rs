@@ -50,7 +50,8 @@ pub(super) fn replay(
     };
     // Refuses a state that cannot be proven at all.
     view.state(&parent)?;
-    let replay = Replay { view, known, header, parent: &parent, body: &body };
+    let senders = senders(&body, view.network().chain_id);
+    let replay = Replay { view, known, header, parent: &parent, body: &body, senders };
     replay.lacking(&mut replay.parties().into_iter().map(AccessKey::Account))?;
     replay.run(observer)
 }
@@ -61,16 +62,26 @@ struct Replay<'a> {
     header: &'a BlockHeader,
     parent: &'a BlockHeader,
     body: &'a VerifiedBody,
+    /// The senders of the transactions; `None` if a signature is invalid, which the run reports.
+    senders: Option<Vec<Address>>,
+}
+
+/// Recovers the senders of a body's transactions; the zero address stands for the sender of the REMASC transaction.
+fn senders(body: &VerifiedBody, chain_id: u64) -> Option<Vec<Address>> {
+    let sender = |transaction: &Transaction| match transaction.is_remasc() {
+        true => Some(Address::ZERO),
+        false => transaction.recover_sender(chain_id).ok(),
+    };
+    body.transactions().iter().map(sender).collect()
 }
 
 impl Replay<'_> {
     /// Accounts that every run of the block reads, so that the first round requests all of them.
     fn parties(&self) -> BTreeSet<Address> {
-        let chain_id = self.view.network().chain_id;
-        let sender = |transaction: &Transaction| transaction.recover_sender(chain_id).ok();
-        let both = |transaction| [sender(transaction), transaction.to].into_iter().flatten();
         let transactions = self.body.transactions().iter().filter(|transaction| !transaction.is_remasc());
-        transactions.flat_map(both).chain([REMASC_ADDRESS]).collect()
+        let senders = self.senders.iter().flatten().filter(|sender| !sender.is_zero());
+        let recipients = transactions.filter_map(|transaction| transaction.to);
+        senders.copied().chain(recipients).chain([REMASC_ADDRESS]).collect()
     }
 
     fn run(&self, observer: &mut dyn BlockObserver) -> Need<()> {
@@ -88,7 +99,7 @@ impl Replay<'_> {
         let input = BlockInput {
             header: self.header.header(),
             transactions: self.body.transactions(),
-            senders: None,
+            senders: self.senders.as_deref(),
         };
         let executed = execute_in(&context, &self.base(&held), &input, &mut watch);
         if self.view.interrupted() {

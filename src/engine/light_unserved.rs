@@ -19,8 +19,12 @@ use crate::{
     types::{BlockRef, Receipt},
 };
 
-/// Most blocks that one request may have executed again.
+/// Most blocks that one message may have executed again.
 const MAX_EXECUTED: usize = 128;
+
+/// Blocks that are executed at a time while state is missing: each of them is executed again after each round of
+/// requests.
+const OPEN_BLOCKS: usize = 4;
 
 /// Blocks from the head downwards in which a transaction is looked for: about half an hour of the main network.
 const SEARCHED_BLOCKS: u64 = 64;
@@ -28,14 +32,17 @@ const SEARCHED_BLOCKS: u64 = 64;
 /// Most bodies that are requested at a time while a transaction is looked for.
 const BODIES_AT_ONCE: usize = 16;
 
-/// What a request has executed.
+/// The blocks that a run of a request has executed, or has to.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutedBlocks {
     /// The receipts of the blocks whose execution is complete.
     pub(crate) receipts: Vec<Arc<VerifiedReceipts>>,
     /// The block whose execution has stopped last.
     pub(crate) stopped: Option<BlockRef>,
-    begun: usize,
+    /// What the blocks whose execution is not complete miss, and their number.
+    missing: Facts,
+    open: usize,
+    wanted: usize,
 }
 
 impl ExecutedBlocks {
@@ -43,19 +50,36 @@ impl ExecutedBlocks {
         self.receipts.iter().find(|receipts| receipts.block() == *block)
     }
 
-    /// Counts an execution.
-    pub(super) fn begin(&mut self, block: BlockRef) -> Need<()> {
-        self.begun = self.begun.saturating_add(1);
-        if self.begun > MAX_EXECUTED {
+    /// Begins an execution; `before` is the number of blocks that earlier runs of the message have executed.
+    ///
+    /// # Errors
+    /// What the blocks before this one miss, if there are [`OPEN_BLOCKS`] of them; a refusal above [`MAX_EXECUTED`].
+    pub(super) fn begin(&mut self, block: BlockRef, before: usize) -> Need<()> {
+        self.wanted = self.wanted.saturating_add(1);
+        if before.saturating_add(self.wanted) > MAX_EXECUTED {
             return Err(Stop::Refused(Refusal::TooManyBlocks { max: MAX_EXECUTED as u64 }));
+        }
+        if self.open >= OPEN_BLOCKS {
+            return Err(Stop::Lacking(self.missing.clone()));
         }
         self.stopped = Some(block);
         Ok(())
     }
 
-    pub(super) fn complete(&mut self, receipts: Arc<VerifiedReceipts>) {
-        self.receipts.push(receipts);
+    /// Ends the execution that was begun.
+    ///
+    /// # Errors
+    /// The error of the execution.
+    pub(super) fn end(&mut self, receipts: Need<VerifiedReceipts>) -> Need<Arc<VerifiedReceipts>> {
+        let receipts = receipts.inspect_err(|stop| {
+            let Stop::Lacking(facts) = stop else { return };
+            self.open = self.open.saturating_add(1);
+            self.missing.extend(facts);
+        })?;
+        let receipts = Arc::new(receipts);
+        self.receipts.push(receipts.clone());
         self.stopped = None;
+        Ok(receipts)
     }
 }
 
@@ -114,4 +138,41 @@ pub(super) fn search(
 /// The refusal of a transaction that [`search`] has not found.
 pub(super) fn not_found() -> Stop {
     Stop::Refused(Refusal::NotInNewestBlocks { blocks: SEARCHED_BLOCKS })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Fact, StateKey};
+
+    fn block(number: usize) -> BlockRef {
+        BlockRef { number: number as u64, hash: B256::ZERO }
+    }
+
+    /// Each run executes all blocks that miss state, so their number is limited.
+    #[test]
+    fn later_blocks_wait_until_earlier_ones_have_their_state() {
+        let mut blocks = ExecutedBlocks::default();
+        let fact = |number| Fact::State(block(number), StateKey::Account(alloy_primitives::Address::ZERO));
+        for number in 0..OPEN_BLOCKS {
+            blocks.begin(block(number), 0).unwrap();
+            blocks.end(Err(Stop::Lacking(Facts::from([fact(number)])))).unwrap_err();
+        }
+        let waits = blocks.begin(block(OPEN_BLOCKS), 0).unwrap_err();
+        assert_eq!(waits, Stop::Lacking((0..OPEN_BLOCKS).map(fact).collect()));
+        assert_eq!(blocks.stopped, Some(block(OPEN_BLOCKS - 1)));
+    }
+
+    /// A range with too many blocks is refused at once, and not when most of them are executed.
+    #[test]
+    fn a_message_may_have_a_limited_number_of_blocks_executed() {
+        let refused = |blocks: &mut ExecutedBlocks, before| {
+            matches!(blocks.begin(block(1), before), Err(Stop::Refused(Refusal::TooManyBlocks { max: 128 })))
+        };
+        assert!(!refused(&mut ExecutedBlocks::default(), MAX_EXECUTED - 1));
+        assert!(refused(&mut ExecutedBlocks::default(), MAX_EXECUTED));
+        let mut many = ExecutedBlocks { open: OPEN_BLOCKS, ..ExecutedBlocks::default() };
+        assert!((0..MAX_EXECUTED).all(|_| !refused(&mut many, 0)));
+        assert!(refused(&mut many, 0));
+    }
 }

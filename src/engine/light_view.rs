@@ -145,10 +145,9 @@ impl LightView<'_> {
         if let Some(receipts) = self.executed.borrow().find(&header.hash()) {
             return Ok(receipts.clone());
         }
-        self.executed.borrow_mut().begin(block_ref(header))?;
-        let receipts = Arc::new(executed_receipts(self, self.known, header)?);
-        self.executed.borrow_mut().complete(receipts.clone());
-        Ok(receipts)
+        self.executed.borrow_mut().begin(block_ref(header), self.known.executed())?;
+        let receipts = executed_receipts(self, self.known, header);
+        self.executed.borrow_mut().end(receipts)
     }
 
     /// The place of a transaction, by looking into the newest blocks.

@@ -66,6 +66,9 @@ pub struct FactStore {
     /// Those of them that an upstream has no method for.
     #[cfg(feature = "local")]
     pub(crate) unserved: Facts,
+    /// Blocks that were executed here for the message being answered.
+    #[cfg(feature = "local")]
+    pub(crate) executed: usize,
 }
 
 /// A state key that a call to a contract read.
@@ -149,6 +152,7 @@ impl FactStore {
     /// Keeps receipts of a block that was executed here.
     #[cfg(feature = "local")]
     pub(crate) fn keep_receipts(&mut self, receipts: Arc<VerifiedReceipts>) {
+        self.executed = self.executed.saturating_add(1);
         self.block_bytes = self.block_bytes.saturating_add(receipts.bytes());
         self.receipts.insert(receipts.block(), receipts);
     }
@@ -374,6 +378,12 @@ impl<'a> Known<'a> {
     #[cfg(feature = "local")]
     pub(crate) fn is_unserved(&self, fact: &Fact) -> bool {
         self.own.unserved.contains(fact)
+    }
+
+    /// How many blocks were executed here for the message that is being answered.
+    #[cfg(feature = "local")]
+    pub(crate) fn executed(&self) -> usize {
+        self.own.executed
     }
 
     /// A transaction that this client passed on to upstreams.

@@ -107,7 +107,7 @@ const REFUSALS: [Refusal; 5] = [
     Refusal { code: -32002, words: "a peer says nothing about what it lacks", methods: &[] },
     // The state of a side block.
     Refusal { code: -32002, words: "peers give states of their own branch only", methods: &[] },
-    Refusal { code: -32005, words: "ask for fewer at a time", methods: &["trace_filter"] },
+    Refusal { code: -32005, words: "ask for fewer at a time", methods: &["eth_getLogs", "trace_filter"] },
     Refusal { code: -32601, words: "which a light client does not have", methods: &[] },
 ];
 
@@ -118,7 +118,7 @@ const OF_A_METHOD: usize = 60;
 const OF_NOTHING: usize = 16;
 
 /// Requests at a time.
-const TOGETHER: usize = 48;
+const TOGETHER: usize = 16;
 
 /// An account of the genesis block.
 const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
