@@ -194,6 +194,6 @@ fn served(block: Block) -> ServedBlock {
 
 /// Difficulty of a block and its uncles.
 fn work(block: &Block) -> Option<U256> {
-    let uncles = block.uncles.iter().map(|uncle| uncle.difficulty.value());
-    uncles.fold(Some(block.header.difficulty.value()), |sum, uncle| sum?.checked_add(uncle))
+    let mut uncles = block.uncles.iter().map(|uncle| uncle.difficulty.value());
+    uncles.try_fold(block.header.difficulty.value(), U256::checked_add)
 }
