@@ -56,6 +56,13 @@ pub(super) fn compress(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Makes a block that repeats nothing, which takes no time.
+pub(super) fn store(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len().saturating_add(bytes.len() / 255).saturating_add(2));
+    put_sequence(&mut out, bytes, None);
+    out
+}
+
 /// Decompresses a block. Returns `None` if the bytes are not a block or unpack to more than `most` bytes.
 pub(super) fn decompress(block: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(block.len().saturating_mul(2).min(most));

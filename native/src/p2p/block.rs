@@ -17,20 +17,13 @@ use rootlight_p2p::session::CloseReason;
 
 use super::error::PeerError;
 use super::node::PeerNode;
+use super::stretch::{FullHeader, Stretch, Stretches, cover};
 
 /// Bytes of bodies that are kept.
 const BODIES_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Number of bodies that the memory is laid out for.
 const BODIES: usize = 1_024;
-
-/// A header in full form, as a peer sent it. Nothing in it is verified.
-#[derive(Clone)]
-pub(super) struct FullHeader {
-    pub(super) rlp: Vec<u8>,
-    /// The list of uncles in RLP, without the list's own prefix, if the body was fetched.
-    pub(super) uncles: Option<Vec<u8>>,
-}
 
 /// Weighs bodies by their bytes.
 #[derive(Clone)]
@@ -48,20 +41,15 @@ const SETTLED: u64 = 500;
 /// Number of blocks that a snapshot server sends in one message.
 const SNAP_BLOCKS: u64 = 400;
 
-/// The headers that a snapshot server sent last.
-#[derive(Default)]
-struct SnapRun {
-    first: u64,
-    headers: Vec<FullHeader>,
-}
-
 /// The blocks of one peer.
 pub(super) struct Blocks {
     node: Arc<PeerNode>,
     network: Arc<Network>,
     /// The payloads of messages with bodies, by block hash.
     bodies: Cache<B256, Arc<Vec<u8>>, ByBytes>,
-    snapped: Mutex<SnapRun>,
+    /// The headers that a snapshot server sent last.
+    snapped: Mutex<Stretch>,
+    stretches: Mutex<Stretches>,
     /// Whether the peer breaks the connection instead of sending runs of blocks: messages of 16 MiB do.
     breaks_runs: AtomicBool,
 }
@@ -73,6 +61,7 @@ impl Blocks {
             network,
             bodies: Cache::with_weighter(BODIES, BODIES_BYTES, ByBytes),
             snapped: Mutex::default(),
+            stretches: Mutex::default(),
             breaks_runs: AtomicBool::new(false),
         }
     }
@@ -139,6 +128,13 @@ impl Blocks {
         if is_compressed && last.saturating_add(SETTLED) < head && self.sends_runs().await? {
             return self.snapped(first, last).await;
         }
+        if !is_compressed
+            && first > 0
+            && cover(first, last).all(|(_, top)| top.saturating_add(SETTLED) < head)
+        {
+            let found = self.stretched(first, last).await;
+            return found.inspect_err(|_| lock(&self.stretches).forget());
+        }
         let mut all = Vec::new();
         let mut top = self.hash_at(last).await?;
         let mut left = last - first + 1;
@@ -153,6 +149,44 @@ impl Blocks {
         }
         all.reverse();
         Ok(all)
+    }
+
+    /// Consecutive headers by stretches that end at the hashes of a skeleton.
+    async fn stretched(&self, first: u64, last: u64) -> Result<Vec<FullHeader>, PeerError> {
+        let mut tops = Vec::new();
+        // One after another, because one skeleton has the hashes of all.
+        for (from, top) in cover(first, last) {
+            tops.push((from, top, self.skeleton_hash(top).await?));
+        }
+        let stretches = tops.into_iter().map(|(from, top, hash)| self.stretch(from, top, hash));
+        let stretches: Vec<Stretch> = try_join_all(stretches).await?;
+        Ok(stretches.iter().flat_map(|stretch| stretch.from(first.max(stretch.first), last)).collect())
+    }
+
+    /// The hash that the peer's skeleton has at this height.
+    async fn skeleton_hash(&self, top: u64) -> Result<B256, PeerError> {
+        if let Some(hash) = lock(&self.stretches).hash_at(top) {
+            return Ok(hash);
+        }
+        let payload = self.node.ask(Request::Skeleton { start: top }).await?;
+        let Response::Skeleton(skeleton) = response(&payload)? else {
+            return Err(PeerError::Wrong("not a skeleton"));
+        };
+        let mut stretches = lock(&self.stretches);
+        stretches.learn(skeleton);
+        stretches.hash_at(top).ok_or(PeerError::Wrong("a skeleton without the height that was asked for"))
+    }
+
+    /// The stretch from a height up to the block with this number and hash.
+    async fn stretch(&self, first: u64, top: u64, hash: B256) -> Result<Stretch, PeerError> {
+        if let Some(kept) = lock(&self.stretches).kept(first, top) {
+            return Ok(kept);
+        }
+        let headers = self.run(hash, top.saturating_sub(first).saturating_add(1)).await?;
+        let stretch = Stretch::of(first, top, headers)
+            .ok_or(PeerError::Wrong("headers of other heights than those of the skeleton"))?;
+        lock(&self.stretches).keep(&stretch);
+        Ok(stretch)
     }
 
     async fn sends_runs(&self) -> Result<bool, PeerError> {
@@ -181,7 +215,7 @@ impl Blocks {
     }
 
     /// The run of blocks that begins with this one.
-    async fn snap_run(&self, first: u64) -> Result<SnapRun, PeerError> {
+    async fn snap_run(&self, first: u64) -> Result<Stretch, PeerError> {
         let request = Request::SnapBlocks { before: first.saturating_add(SNAP_BLOCKS) };
         let payload = match self.node.ask(request).await {
             Err(error @ PeerError::Closed(CloseReason::Transport(_))) => {
@@ -201,7 +235,7 @@ impl Blocks {
         }
         let number = |header: &FullHeader| RawHeader::split(&header.rlp).map(|header| header.number());
         let first = headers.first().map(number).transpose().map_err(MessageError::from)?;
-        Ok(SnapRun { first: first.unwrap_or_default(), headers })
+        Ok(Stretch { first: first.unwrap_or_default(), headers })
     }
 
     /// A header and its ancestors in full form, descending.
@@ -258,16 +292,6 @@ impl Blocks {
     async fn body_payload(&self, hash: B256) -> Result<Arc<Vec<u8>>, PeerError> {
         let ask = async { self.node.ask(Request::Body(hash)).await.map(Arc::new) };
         self.bodies.get_or_insert_async(&hash, ask).await
-    }
-}
-
-impl SnapRun {
-    /// The headers from `next` up to `last` that the run has.
-    fn from(&self, next: u64, last: u64) -> Vec<FullHeader> {
-        let skipped = next.checked_sub(self.first).and_then(|skipped| usize::try_from(skipped).ok());
-        let Some(skipped) = skipped else { return Vec::new() };
-        let wanted = usize::try_from(last.saturating_sub(next)).unwrap_or(usize::MAX).saturating_add(1);
-        self.headers.iter().skip(skipped).take(wanted).cloned().collect()
     }
 }
 

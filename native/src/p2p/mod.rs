@@ -9,7 +9,7 @@
 //! | `node`, `address` | a node that is dialled again and again, and where it is |
 //! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
 //! | `find` | nodes that nobody named: discovery, the list of nodes, slots that take one after another |
-//! | `block`, `state` | blocks of a node; keys of states by chunks |
+//! | `block`, `stretch`, `state` | blocks of a node; many headers of it; keys of states by chunks |
 //! | `serve`, `respond` | a server for peers, and its responses |
 //! | `chain`, `local_chain` | what the server reads, and the chain that is executed here |
 //! | `submit` | transactions of peers |
@@ -26,6 +26,7 @@ mod node;
 mod respond;
 mod serve;
 mod state;
+mod stretch;
 mod submit;
 mod upstream;
 

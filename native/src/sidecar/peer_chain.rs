@@ -195,5 +195,5 @@ fn served(block: Block) -> ServedBlock {
 /// Difficulty of a block and its uncles.
 fn work(block: &Block) -> Option<U256> {
     let mut uncles = block.uncles.iter().map(|uncle| uncle.difficulty.value());
-    uncles.try_fold(block.header.difficulty.value(), |sum, uncle| sum.checked_add(uncle))
+    uncles.try_fold(block.header.difficulty.value(), U256::checked_add)
 }

@@ -12,6 +12,7 @@ mod hostile;
 mod hostile_peer;
 mod large_state;
 mod liar;
+mod many_headers;
 mod methods;
 mod receipts;
 mod recorded;

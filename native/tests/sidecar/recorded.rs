@@ -15,7 +15,7 @@ use rootlight_native::light::{LightOptions, LightService};
 use rootlight_native::replay::Replay;
 use rootlight_native::rskj_store::{OpenStoreError, RskjStore};
 use rootlight_native::service::Service;
-use rootlight_native::sidecar::{SidecarOptions, SidecarService};
+use rootlight_native::sidecar::{NodeChain, SidecarOptions, SidecarService};
 use rootlight_native::upstream::{HttpConfig, Upstream, UpstreamResult, open_with};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -154,8 +154,21 @@ fn flushed(params: &Value) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_light_client_proves_recorded_state_by_the_sidecar() {
     let Some((_served, _sidecar, light, chain)) = light().await else { return };
+    proves_recorded_state(&light, &chain).await;
+}
+
+/// The same by the peer-to-peer network alone: headers and bodies of the recorded node, chunks of its store.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_light_client_proves_recorded_state_by_the_sidecar_as_a_peer() {
+    let Some((_served, sidecar, _light, chain)) = light().await else { return };
+    let peer = Arc::new(NodeChain::new(sidecar, Network::regtest()));
+    let (_server, light) = crate::peers::light(peer).await;
+    proves_recorded_state(&light, &chain).await;
+}
+
+async fn proves_recorded_state(light: &LightService, chain: &std::path::Path) {
     let mut counts = BTreeMap::<String, usize>::new();
-    for line in lines(&chain, "rpc_state.jsonl") {
+    for line in lines(chain, "rpc_state.jsonl") {
         let (request, result) = (&line["request"], &line["response"]["result"]);
         let method = request["method"].as_str().unwrap_or_default();
         let known = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"]
@@ -163,7 +176,7 @@ async fn a_light_client_proves_recorded_state_by_the_sidecar() {
         if !known || !flushed(&request["params"]) || !result.is_string() {
             continue;
         }
-        let answer = ask(&light, method, request["params"].clone()).await;
+        let answer = ask(light, method, request["params"].clone()).await;
         assert_eq!((&answer["result"], &answer["level"]), (result, &Value::Null), "{request}");
         *counts.entry(method.to_owned()).or_default() += 1;
     }

@@ -1,0 +1,128 @@
+//! Stretches of 192 headers that end at the hashes of a peer's skeleton.
+//!
+//! A peer reads a thousand messages a minute. A range of headers by its height takes one for a hash and two for the headers;
+//! by a skeleton, which has twenty hashes, each message brings 192 headers.
+
+use std::collections::VecDeque;
+
+use alloy_primitives::B256;
+use rootlight::types::BlockRef;
+use rootlight_p2p::header::RawHeader;
+use rootlight_p2p::message::limits::SKELETON_STEP;
+
+/// Most stretches that are kept: requests continue where the ones before ended.
+const KEPT: usize = 2;
+
+/// Most bytes of a stretch that is kept. The rules allow some 2 kB for a header.
+const KEPT_BYTES: usize = 1024 * 1024;
+
+/// A header in full form, as a peer sent it. Nothing in it is verified.
+#[derive(Clone)]
+pub(super) struct FullHeader {
+    pub(super) rlp: Vec<u8>,
+    /// The list of uncles in RLP, without the list's own prefix, if the body was fetched.
+    pub(super) uncles: Option<Vec<u8>>,
+}
+
+/// Consecutive headers, ascending.
+#[derive(Default, Clone)]
+pub(super) struct Stretch {
+    pub(super) first: u64,
+    pub(super) headers: Vec<FullHeader>,
+}
+
+impl Stretch {
+    /// The headers from `next` up to `last` that the stretch has.
+    pub(super) fn from(&self, next: u64, last: u64) -> Vec<FullHeader> {
+        let skipped = next.checked_sub(self.first).and_then(|skipped| usize::try_from(skipped).ok());
+        let Some(skipped) = skipped else { return Vec::new() };
+        let wanted = usize::try_from(last.saturating_sub(next)).unwrap_or(usize::MAX).saturating_add(1);
+        self.headers.iter().skip(skipped).take(wanted).cloned().collect()
+    }
+
+    /// The stretch of these heights, from headers in descending order. `None` if they are of other heights.
+    pub(super) fn of(first: u64, top: u64, mut headers: Vec<FullHeader>) -> Option<Self> {
+        let number = |header: Option<&FullHeader>| RawHeader::split(&header?.rlp).ok().map(|it| it.number());
+        let ends = (number(headers.last()), number(headers.first()));
+        let stretch = Self {
+            first,
+            headers: {
+                headers.reverse();
+                headers
+            },
+        };
+        (ends == (Some(first), Some(top)) && stretch.top() == top).then_some(stretch)
+    }
+
+    fn top(&self) -> u64 {
+        self.first.saturating_add(self.headers.len() as u64).saturating_sub(1)
+    }
+
+    fn bytes(&self) -> usize {
+        self.headers.iter().map(|header| header.rlp.len()).sum()
+    }
+}
+
+/// The stretches that cover a range of heights above 0: the first and the last height of each. The first one begins with
+/// the range, because the peer may have nothing below.
+pub(super) fn cover(first: u64, last: u64) -> impl Iterator<Item = (u64, u64)> {
+    let step = |height: u64| height.div_ceil(SKELETON_STEP);
+    (step(first)..=step(last)).map(move |step| {
+        let top = step.saturating_mul(SKELETON_STEP);
+        (top.saturating_sub(SKELETON_STEP - 1).max(first), top)
+    })
+}
+
+/// What a peer has sent of its chain: the hashes of a skeleton, and the newest stretches.
+#[derive(Default)]
+pub(super) struct Stretches {
+    skeleton: Vec<BlockRef>,
+    kept: VecDeque<Stretch>,
+}
+
+impl Stretches {
+    /// The hash of the block at this height, if the skeleton has it.
+    pub(super) fn hash_at(&self, height: u64) -> Option<B256> {
+        self.skeleton.iter().find(|block| block.number == height).map(|block| block.hash)
+    }
+
+    /// Keeps a skeleton in place of the one before.
+    pub(super) fn learn(&mut self, skeleton: Vec<BlockRef>) {
+        self.skeleton = skeleton;
+    }
+
+    /// Forgets everything: the peer may be on another branch.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The kept stretch that ends at the height `top`, if it has the headers from `first` on.
+    pub(super) fn kept(&self, first: u64, top: u64) -> Option<Stretch> {
+        self.kept.iter().find(|stretch| stretch.first <= first && stretch.top() == top).cloned()
+    }
+
+    /// Keeps a stretch.
+    pub(super) fn keep(&mut self, stretch: &Stretch) {
+        if stretch.bytes() > KEPT_BYTES {
+            return;
+        }
+        if self.kept.len() >= KEPT {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(stretch.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_covered_by_stretches() {
+        let all = |first, last| cover(first, last).collect::<Vec<(u64, u64)>>();
+        assert_eq!(all(1, 1), [(1, 192)]);
+        assert_eq!(all(7, 192), [(7, 192)]);
+        assert_eq!(all(192, 193), [(192, 192), (193, 384)]);
+        assert_eq!(all(193, 448), [(193, 384), (385, 576)]);
+    }
+}
