@@ -1,0 +1,7 @@
+//! The index on a real PostgreSQL server.
+
+mod common;
+mod filters;
+mod reorganisations;
+mod schema;
+mod writers;
