@@ -21,10 +21,12 @@
     )
 )]
 
+mod backfill;
 mod block;
 mod connect;
 mod copy;
 mod error;
+mod loader;
 mod logs;
 mod lookup;
 mod numeric;
@@ -32,7 +34,10 @@ mod partition;
 mod reader;
 mod rows;
 mod schema;
+mod source;
 mod state;
+mod step;
+mod tail;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 mod writer;
@@ -40,9 +45,12 @@ mod writer;
 pub use block::{MatchedBlock, Proof, SourceBlock};
 pub use connect::Database;
 pub use error::{BlockError, IndexError};
+pub use loader::Loader;
 pub use logs::{IndexedLog, LogStream};
 pub use lookup::{IndexedBlock, IndexedReceipt, IndexedTransaction};
 pub use reader::{Reader, ReaderOptions, Status};
 pub use schema::known_version;
+pub use source::{Source, SourceError};
 pub use state::Range;
+pub use step::{LoadError, LoadEvent, LoaderOptions, Observer};
 pub use writer::{Appended, MAX_REORGANISATION, PARTITION_BLOCKS, Setup, SharedWriter, Writer};

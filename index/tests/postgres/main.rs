@@ -2,6 +2,7 @@
 
 mod common;
 mod filters;
+mod loading;
 mod reorganisations;
 mod schema;
 mod writers;

@@ -3,6 +3,8 @@
 
 use rootlight::consensus::{MAX_UNCLES, Network};
 use rootlight::light::{UpstreamRequest, prove::raw_header};
+#[cfg(feature = "cluster")]
+use rootlight::types::Transaction;
 use rootlight::types::json::{JsonBlock, JsonError, block_from_json, block_with_header, header_from_json};
 use rootlight::types::{B256, Block, BlockBody, Header, SealedHeader};
 use serde_json::json;
@@ -12,7 +14,7 @@ use tracing::debug;
 use crate::upstream::{Upstream, UpstreamError, UpstreamResult, call, quantity};
 
 /// Most blocks in a window; the upstream's client splits the window into batches that the upstream accepts.
-pub(super) const WINDOW: u64 = 64;
+pub(crate) const WINDOW: u64 = 64;
 
 /// A block with the blocks of its uncles, as far as the upstream has them.
 #[derive(Debug, Clone)]
@@ -85,16 +87,48 @@ pub async fn fetch_blocks(
     first: u64,
     last: u64,
 ) -> Result<Vec<Block>, FetchError> {
+    let mut blocks = Vec::new();
+    for (number, (header, block)) in (first..).zip(fetch_headers(upstream, network, first, last).await?) {
+        blocks.push(whole_block(upstream, network, number, header, block).await?);
+    }
+    Ok(blocks)
+}
+
+/// Fetches headers and transactions of blocks from `first` up to `last`, the end of the upstream's chain or the end of
+/// the window, without their uncles. The transactions are not checked yet.
+///
+/// # Errors
+/// The error of the first block that could not be fetched.
+#[cfg(feature = "cluster")]
+pub(crate) async fn fetch_bodies(
+    upstream: &dyn Upstream,
+    network: &Network,
+    first: u64,
+    last: u64,
+) -> Result<Vec<(SealedHeader, Vec<Transaction>)>, FetchError> {
+    let full = |(number, (header, block)): (u64, (SealedHeader, JsonBlock))| {
+        let transactions = block.transactions.into_full().ok_or(FetchError::NoTransactions { number })?;
+        Ok((header, transactions))
+    };
+    (first..).zip(fetch_headers(upstream, network, first, last).await?).map(full).collect()
+}
+
+/// Fetches headers with their block objects. Each header has its height and the hash that the upstream states.
+async fn fetch_headers(
+    upstream: &dyn Upstream,
+    network: &Network,
+    first: u64,
+    last: u64,
+) -> Result<Vec<(SealedHeader, JsonBlock)>, FetchError> {
     let last = last.min(first.saturating_add(WINDOW - 1));
     let calls =
         (first..=last).map(|number| call("eth_getBlockByNumber", json!([quantity(number), true]))).collect();
-    let mut blocks = Vec::new();
+    let mut headers = Vec::new();
     for (number, answer) in (first..).zip(upstream.request(calls).await) {
         let text = match answer {
             Ok(text) if text.get() == "null" => break,
             // A recording ends before the height that was asked for.
-            Err(UpstreamError::NotRecorded(_)) if number > first => break,
-            Err(UpstreamError::NotRecorded(_)) => return Ok(blocks),
+            Err(UpstreamError::NotRecorded(_)) => break,
             answer => text_of(number, answer)?,
         };
         let raw = call("rsk_getRawBlockHeaderByNumber", json!([quantity(number)]));
@@ -102,9 +136,9 @@ pub async fn fetch_blocks(
         if header.number != number {
             return Err(FetchError::OtherBlock { number, found: header.number });
         }
-        blocks.push(whole_block(upstream, network, number, header, block).await?);
+        headers.push((header, block));
     }
-    Ok(blocks)
+    Ok(headers)
 }
 
 /// Fetches the blocks of the uncles of those blocks that are `new`. An uncle is left out if the upstream does

@@ -7,3 +7,5 @@ mod progress;
 
 pub use driver::{FollowError, FollowOptions, Target, follow};
 pub use fetch::{FetchError, Fetched, fetch_blocks, fetch_uncles};
+#[cfg(feature = "cluster")]
+pub(crate) use fetch::{WINDOW, fetch_bodies};
