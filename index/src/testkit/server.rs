@@ -26,6 +26,8 @@ pub struct PostgresServer {
     settings: Vec<String>,
     running: Mutex<Option<Child>>,
     databases: AtomicU32,
+    /// Size of a file system of its own for [`Self::small_database`], in MiB.
+    small: Option<u32>,
 }
 
 /// A server that the running tests of this process share; `None`, with a line that says so, if PostgreSQL is not
@@ -88,6 +90,26 @@ impl PostgresServer {
     /// As [`postgres`].
     #[must_use]
     pub fn start(settings: &[&str]) -> Option<Self> {
+        Self::start_with(settings, None)
+    }
+
+    /// As [`Self::start`], with a file system of so many MiB for [`Self::small_database`]. It is mounted where only the
+    /// server sees it, which needs an administrator's rights: `None`, with a line that says so, without them.
+    ///
+    /// # Panics
+    /// As [`postgres`].
+    #[must_use]
+    pub fn start_with_small_disk(mebibytes: u32) -> Option<Self> {
+        let allowed =
+            Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
+        if !allowed.is_ok_and(|output| output.status.success()) || other_user().is_none() {
+            println!("skipped: file systems cannot be mounted here");
+            return None;
+        }
+        Self::start_with(&[], Some(mebibytes))
+    }
+
+    fn start_with(settings: &[&str], small: Option<u32>) -> Option<Self> {
         let Some(programs) = programs() else {
             assert!(
                 std::env::var_os("CI").is_none(),
@@ -103,6 +125,7 @@ impl PostgresServer {
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
             running: Mutex::new(None),
             databases: AtomicU32::new(0),
+            small,
         };
         if let Some((user, group)) = other_user() {
             std::os::unix::fs::chown(server.folder.path(), Some(user), Some(group)).expect("root may");
@@ -141,7 +164,10 @@ impl PostgresServer {
     /// It does not answer in time.
     pub fn run(&self) {
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log file");
-        let mut command = self.command("postgres");
+        let mut command = match self.small {
+            None => self.command("postgres"),
+            Some(mebibytes) => self.on_small_disk(mebibytes),
+        };
         command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
         // A crash of the machine is not what the tests are about.
         let own = ["listen_addresses=", "fsync=off", "max_connections=60", "timezone=UTC"];
@@ -156,6 +182,49 @@ impl PostgresServer {
             assert!(started.elapsed() < PATIENCE, "PostgreSQL does not start: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// The server in a mount namespace of its own, in which `small` is a file system in memory.
+    fn on_small_disk(&self, mebibytes: u32) -> Command {
+        let (user, group) = other_user().expect("checked before");
+        let script = format!(
+            "mkdir -p small && mount -t tmpfs -o size={mebibytes}m,uid={user},gid={group},mode=700 tmpfs small && \
+             exec setpriv --reuid {user} --regid {group} --clear-groups {}/postgres \"$@\"",
+            self.programs.display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script, "sh"]);
+        command.current_dir(self.folder.path()).stdin(Stdio::null()).process_group(0);
+        command
+    }
+
+    /// Makes a database on the small file system; returns its address.
+    ///
+    /// # Panics
+    /// The server refuses.
+    pub async fn small_database(&self) -> String {
+        let place = self.folder.path().join("small").display().to_string();
+        self.execute("postgres", &format!("CREATE TABLESPACE small LOCATION '{place}'")).await;
+        self.execute("postgres", "CREATE DATABASE small TABLESPACE small").await;
+        self.address("small")
+    }
+
+    /// Fills the small file system to the last block, or makes room again.
+    ///
+    /// # Panics
+    /// The server does not run.
+    pub fn fill_disk(&self, full: bool) {
+        let id = self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Child::id);
+        // The namespace of the server, as /proc shows it.
+        let root = format!("/proc/{}/root", id.expect("the server runs"));
+        let file = format!("{root}{}/filler", self.folder.path().join("small").display());
+        if !full {
+            std::fs::remove_file(file).expect("the filler is there");
+            return;
+        }
+        let mut filler = std::fs::File::create(file).expect("root may");
+        let zeros = vec![0_u8; 64 * 1024];
+        while std::io::Write::write_all(&mut filler, &zeros).is_ok() {}
     }
 
     fn is_ready(&self) -> bool {

@@ -25,7 +25,12 @@ impl Place {
 
     pub(crate) async fn on(server: Arc<PostgresServer>) -> Self {
         let url = server.database().await;
-        let database = Database::parse(&url, client_config()).unwrap();
+        Self::at(server, &url)
+    }
+
+    /// A database that exists.
+    pub(crate) fn at(server: Arc<PostgresServer>, url: &str) -> Self {
+        let database = Database::parse(url, client_config()).unwrap();
         Self { _server: server, database }
     }
 

@@ -71,7 +71,15 @@ impl Source for Memory {
 }
 
 fn options(once: bool) -> LoaderOptions {
-    LoaderOptions { jobs: 3, batch: 16, settled: 50, retain: None, poll: Duration::from_millis(5), once }
+    LoaderOptions {
+        jobs: 3,
+        batch: 16,
+        settled: 50,
+        retain: None,
+        poll: Duration::from_millis(5),
+        retry: Duration::from_millis(50),
+        once,
+    }
 }
 
 fn loader(place: &Place, source: Arc<Memory>, options: LoaderOptions) -> Loader {
@@ -256,5 +264,35 @@ async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
     }
     loader(&place, source.clone(), options(true)).run().await.unwrap();
     assert_eq!(place.counts().await, counts_of(901));
+    check_hashes(&place, &source).await;
+}
+
+/// While the disk is full nothing is stored and the loader tries again; with room it goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_holds_loading_up_and_loses_nothing() {
+    let Some(server) = PostgresServer::start_with_small_disk(64) else { return };
+    let server = Arc::new(server);
+    let place = Place::at(server.clone(), &server.small_database().await);
+    drop(place.writer().await);
+    server.fill_disk(true);
+    let source = Arc::new(Memory::of(chain(0, 0, 400, B256::ZERO)));
+    let opened = Arc::new(AtomicU64::new(0));
+    let sessions = opened.clone();
+    let observer = move |event| {
+        sessions.fetch_add(u64::from(event == LoadEvent::Opened), Ordering::Relaxed);
+    };
+    let running = Loader { observer: Arc::new(observer), ..loader(&place, source.clone(), options(true)) };
+    let task = tokio::spawn(async move { running.run().await });
+    while opened.load(Ordering::Relaxed) < 3 {
+        assert!(!task.is_finished(), "{:?}", task.await);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let loaded = place.counts().await;
+    assert!(loaded[0] < 401, "the disk was not full");
+    assert_eq!(loaded, counts_of(loaded[0] as u64));
+    assert!(server.log().contains("No space left on device"), "{}", server.log());
+    server.fill_disk(false);
+    task.await.unwrap().unwrap();
+    assert_eq!(place.counts().await, counts_of(401));
     check_hashes(&place, &source).await;
 }
