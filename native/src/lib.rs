@@ -42,6 +42,8 @@
 pub mod bans;
 pub mod budget;
 pub mod cli;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod doctor;
 pub mod follow;
 pub mod index;

@@ -8,10 +8,8 @@ use super::network::Network;
 use super::rule::Rule;
 use super::verified::VerifiedHeader;
 use crate::trie::{EMPTY_ROOT, NodeFormat, ordered_root};
-#[cfg(feature = "local")]
-use crate::types::SealedHeader;
 use crate::types::bloom::logs_bloom;
-use crate::types::{B256, Bloom, Receipt, Transaction};
+use crate::types::{B256, Bloom, Receipt, SealedHeader, Transaction};
 
 /// Why transactions or receipts do not belong to a block.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -96,6 +94,40 @@ pub fn receipts_root(receipts: &[Receipt], format: NodeFormat) -> B256 {
     ordered_root(&encoded, format)
 }
 
+/// Checks transactions against the transactions root of a header. The header itself need not be verified: the result
+/// says nothing about the chain.
+///
+/// # Errors
+/// [`BodyError::TransactionsRoot`].
+pub fn check_transactions(
+    header: &SealedHeader,
+    transactions: &[Transaction],
+    network: &Network,
+) -> Result<(), BodyError> {
+    let expected = header.transactions_root;
+    let found = transactions_root(transactions, root_format(network, header.number));
+    if expected == found { Ok(()) } else { Err(BodyError::TransactionsRoot { expected, found }) }
+}
+
+/// Checks receipts against the receipts root, the bloom and the gas of a header. The header itself need not be verified:
+/// the result says nothing about the chain.
+///
+/// # Errors
+/// The first of [`BodyError`] that applies.
+pub fn check_receipts(
+    header: &SealedHeader,
+    receipts: &[Receipt],
+    network: &Network,
+) -> Result<(), BodyError> {
+    let expected = header.receipts_root;
+    let found = receipts_root(receipts, root_format(network, header.number));
+    if expected != found {
+        return Err(BodyError::ReceiptsRoot { expected, found });
+    }
+    check_blooms(header, receipts)?;
+    check_gas(header, receipts)
+}
+
 /// The transactions of a block, checked against its verified header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedBody {
@@ -117,11 +149,7 @@ impl VerifiedBody {
         transactions: Vec<Transaction>,
         network: &Network,
     ) -> Result<Self, BodyError> {
-        let expected = header.transactions_root;
-        let found = transactions_root(&transactions, root_format(network, header.number));
-        if expected != found {
-            return Err(BodyError::TransactionsRoot { expected, found });
-        }
+        check_transactions(header, &transactions, network)?;
         let hashes = transactions.iter().map(Transaction::hash).collect();
         Ok(Self { block: header.hash(), transactions, hashes })
     }
@@ -190,13 +218,7 @@ impl VerifiedReceipts {
         receipts: Vec<Receipt>,
         network: &Network,
     ) -> Result<Self, BodyError> {
-        let expected = header.receipts_root;
-        let found = receipts_root(&receipts, root_format(network, header.number));
-        if expected != found {
-            return Err(BodyError::ReceiptsRoot { expected, found });
-        }
-        check_blooms(header, &receipts)?;
-        check_gas(header, &receipts)?;
+        check_receipts(header, &receipts, network)?;
         Ok(Self { block: header.hash(), receipts })
     }
 
@@ -246,7 +268,7 @@ impl VerifiedReceipts {
     }
 }
 
-fn check_blooms(header: &VerifiedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
+fn check_blooms(header: &SealedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
     let mut all = Bloom::ZERO;
     for (index, receipt) in receipts.iter().enumerate() {
         if receipt.logs_bloom != logs_bloom(&receipt.logs) {
@@ -262,7 +284,7 @@ fn check_blooms(header: &VerifiedHeader, receipts: &[Receipt]) -> Result<(), Bod
 
 /// Checks the gas sums. Cumulative gas restarts at each edge of the parallel sublists (RSKIP-144); the
 /// block's gas is the sum over all receipts.
-fn check_gas(header: &VerifiedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
+fn check_gas(header: &SealedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
     let (mut list, mut block) = (0u64, 0u64);
     for (index, receipt) in receipts.iter().enumerate() {
         if header.edges.iter().any(|edge| usize::from(*edge) == index) {

@@ -8,9 +8,10 @@ use crate::modules::Modules;
 /// A crate's source folder, and the name by which its own tests import it.
 type Crate = (&'static str, &'static str);
 
-const CRATES: [Crate; 6] = [
+const CRATES: [Crate; 7] = [
     ("src", "rootlight"),
     ("p2p/src", "rootlight_p2p"),
+    ("index/src", "rootlight_index"),
     ("native/src", "rootlight_native"),
     ("pkg/wasm/src", "rootlight_wasm"),
     ("xtask/src", "xtask"),

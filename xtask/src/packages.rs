@@ -9,7 +9,7 @@ use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::Outcome;
 
 /// The published crates, in the order of publication. All other crates have `publish = false`.
-pub(crate) const PUBLISHED: [&str; 3] = ["rootlight", "rootlight-p2p", "rootlight-native"];
+pub(crate) const PUBLISHED: [&str; 4] = ["rootlight", "rootlight-p2p", "rootlight-index", "rootlight-native"];
 
 /// Files that every package must contain.
 const NEEDED: [&str; 5] = ["Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];

@@ -33,8 +33,8 @@ pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
     Ok(format!("added {}", missing.join(", ")))
 }
 
-/// Installs a C compiler (for linking, and for the C library secp256k1), RocksDB, Chromium and its driver; checks that
-/// Node.js is installed.
+/// Installs a C compiler (for linking, and for the C library secp256k1), RocksDB, PostgreSQL, Chromium and its
+/// driver; checks that Node.js is installed.
 pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     let mut missing = Vec::new();
     if find("cc").is_none() {
@@ -51,6 +51,9 @@ pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     }
     if !libclang() {
         missing.push("libclang-dev");
+    }
+    if !postgresql() {
+        missing.push("postgresql");
     }
     if find("node").is_none() || find("npm").is_none() {
         return Err("Node.js 20 or newer with npm is missing: install it, then run this again".into());
@@ -74,6 +77,12 @@ fn libclang() -> bool {
             entry.file_name().to_string_lossy().starts_with("llvm")
                 && entry.path().join("lib/libclang.so").exists()
         })
+}
+
+/// Whether the PostgreSQL server is there, for the tests of the index. Debian keeps it off PATH.
+fn postgresql() -> bool {
+    let mut debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    find("initdb").is_some() || debian.any(|version| version.path().join("bin/initdb").exists())
 }
 
 /// Folders of libraries on Debian and elsewhere.

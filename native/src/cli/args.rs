@@ -10,6 +10,8 @@ use rootlight::verify::Subject;
 use super::calls::CallArgs;
 use super::entry::EntryArgs;
 use super::find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
+#[cfg(feature = "cluster")]
+use super::index::IndexArgs;
 use super::keys::KeysArgs;
 use super::operations::OperationArgs;
 use crate::p2p::PeerAddress;
@@ -102,6 +104,9 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Write a recording of an upstream
     Record(RecordArgs),
+    /// Load blocks, transactions, receipts and logs into PostgreSQL, and keep them at the chain's head
+    #[cfg(feature = "cluster")]
+    Index(IndexArgs),
     /// Make, list, revoke and limit the API keys of a server
     Keys(KeysArgs),
     /// List the JSON-RPC methods

@@ -10,6 +10,8 @@ mod doctor;
 mod entry;
 mod find_args;
 mod follow;
+#[cfg(feature = "cluster")]
+mod index;
 mod keys;
 mod light;
 mod logging;
@@ -151,6 +153,8 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Crawl(args)) => nodes::crawl(&args),
         Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::Sidecar(args)) => sidecar::run(&args),
+        #[cfg(feature = "cluster")]
+        Some(Command::Index(args)) => index::run(&args),
         Some(Command::Keys(args)) => keys::run(args),
         Some(Command::Methods { json }) => methods::run(json),
         Some(Command::Completions { shell }) => manual::completions(shell),

@@ -109,7 +109,7 @@ async fn reloads(_: Control) {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-async fn stop_signal() {
+pub(super) async fn stop_signal() {
     #[cfg(unix)]
     {
         if let Ok(mut terminate) = signal::unix::signal(signal::unix::SignalKind::terminate()) {

@@ -2,6 +2,9 @@
 //! that the upstream states for it. The import checks everything else against the header.
 
 use rootlight::consensus::{MAX_UNCLES, Network};
+#[cfg(feature = "cluster")]
+use rootlight::types::Transaction;
+use rootlight::types::json::JsonBlock;
 use rootlight::types::{B256, Block, SealedHeader};
 use serde_json::json;
 use tracing::debug;
@@ -32,16 +35,48 @@ pub async fn fetch_blocks(
     first: u64,
     last: u64,
 ) -> Result<Vec<Block>, FetchError> {
+    let mut blocks = Vec::new();
+    for (number, (header, block)) in (first..).zip(block_objects(upstream, network, first, last).await?) {
+        blocks.push(whole_block(upstream, network, number, header, block).await?);
+    }
+    Ok(blocks)
+}
+
+/// Fetches headers and transactions of blocks from `first` up to `last`, the end of the upstream's chain or the end of
+/// the window, without their uncles. The transactions are not checked yet.
+///
+/// # Errors
+/// The error of the first block that could not be fetched.
+#[cfg(feature = "cluster")]
+pub(crate) async fn fetch_bodies(
+    upstream: &dyn Upstream,
+    network: &Network,
+    first: u64,
+    last: u64,
+) -> Result<Vec<(SealedHeader, Vec<Transaction>)>, FetchError> {
+    let full = |(number, (header, block)): (u64, (SealedHeader, JsonBlock))| {
+        let transactions = block.transactions.into_full().ok_or(FetchError::NoTransactions { number })?;
+        Ok((header, transactions))
+    };
+    (first..).zip(block_objects(upstream, network, first, last).await?).map(full).collect()
+}
+
+/// Fetches headers with their block objects. Each header has its height and the hash that the upstream states.
+async fn block_objects(
+    upstream: &dyn Upstream,
+    network: &Network,
+    first: u64,
+    last: u64,
+) -> Result<Vec<(SealedHeader, JsonBlock)>, FetchError> {
     let last = last.min(first.saturating_add(WINDOW - 1));
     let calls =
         (first..=last).map(|number| call("eth_getBlockByNumber", json!([quantity(number), true]))).collect();
-    let mut blocks = Vec::new();
+    let mut headers = Vec::new();
     for (number, answer) in (first..).zip(upstream.request(calls).await) {
         let text = match answer {
             Ok(text) if text.get() == "null" => break,
             // A recording ends before the height that was asked for.
-            Err(UpstreamError::NotRecorded(_)) if number > first => break,
-            Err(UpstreamError::NotRecorded(_)) => return Ok(blocks),
+            Err(UpstreamError::NotRecorded(_)) => break,
             answer => text_of(number, answer)?,
         };
         let raw = call("rsk_getRawBlockHeaderByNumber", json!([quantity(number)]));
@@ -49,9 +84,9 @@ pub async fn fetch_blocks(
         if header.number != number {
             return Err(FetchError::OtherBlock { number, found: header.number });
         }
-        blocks.push(whole_block(upstream, network, number, header, block).await?);
+        headers.push((header, block));
     }
-    Ok(blocks)
+    Ok(headers)
 }
 
 /// Fetches headers from `first` up to `last`, or up to the end of the upstream's chain or of the window.

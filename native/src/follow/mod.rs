@@ -10,5 +10,7 @@ mod whole;
 pub use driver::{FollowError, FollowOptions, Target, follow};
 pub use error::FetchError;
 pub(crate) use fetch::WINDOW;
+#[cfg(feature = "cluster")]
+pub(crate) use fetch::fetch_bodies;
 pub use fetch::{Fetched, fetch_blocks, fetch_headers, fetch_uncles};
 pub use whole::{fetch_block, fetch_header};

@@ -23,6 +23,8 @@ pub(crate) use batch::result_of;
 pub use error::{UpstreamError, UrlError};
 pub use http::{HttpConfig, HttpUpstream};
 pub use open::{OpenError, open, open_with};
+#[cfg(feature = "cluster")]
+pub(crate) use tls::config as tls_config;
 pub use ws::WsUpstream;
 
 use crate::budget::Held;

@@ -19,7 +19,7 @@ static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
 });
 
 /// The TLS settings of a connection to an upstream.
-pub(super) fn config() -> Arc<ClientConfig> {
+pub(crate) fn config() -> Arc<ClientConfig> {
     CONFIG.clone()
 }
 

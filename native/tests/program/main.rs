@@ -7,6 +7,8 @@ mod cli;
 mod closed_log;
 mod dev;
 mod doctor;
+#[cfg(feature = "cluster")]
+mod index;
 mod keys;
 mod light;
 mod manual;

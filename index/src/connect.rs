@@ -1,0 +1,167 @@
+//! Connections to the database.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use rustls::ClientConfig;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tracing::debug;
+
+use crate::error::IndexError;
+
+/// Longest wait for a connection, and for a free one of a pool.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Name of the connections in `pg_stat_activity`.
+const APPLICATION: &str = "rootlight";
+
+/// Where the database is, and how it is reached.
+#[derive(Clone)]
+pub struct Database {
+    config: Config,
+    /// The TLS settings; `None` if the connection is not encrypted.
+    tls: Option<ClientConfig>,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The configuration holds a password.
+        f.debug_struct("Database").field("tls", &self.tls.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Reads `postgres://USER:PASSWORD@HOST:PORT/NAME?OPTIONS` (libpq's form). The connection is encrypted, and the
+    /// server's certificate checked against `tls`, unless the host is this machine; `sslmode=require` and
+    /// `sslmode=disable` say otherwise.
+    ///
+    /// # Errors
+    /// [`IndexError::Address`].
+    pub fn parse(url: &str, tls: ClientConfig) -> Result<Self, IndexError> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(IndexError::Address("it begins with neither postgres:// nor postgresql://"));
+        }
+        let mut config: Config = url.parse().map_err(|_| IndexError::Address("it cannot be read"))?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(IndexError::Address("it names no host"));
+        }
+        let encrypted = match config.get_ssl_mode() {
+            SslMode::Disable => false,
+            SslMode::Prefer => !config.get_hosts().iter().all(is_local),
+            _ => true,
+        };
+        config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable });
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name(APPLICATION);
+        }
+        Ok(Self { config, tls: encrypted.then_some(tls) })
+    }
+
+    /// Whether connections are encrypted.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Makes one connection. It ends when the client is dropped.
+    ///
+    /// # Errors
+    /// [`IndexError::Database`].
+    pub async fn connect(&self) -> Result<Client, IndexError> {
+        let client = match &self.tls {
+            None => {
+                let (client, connection) = self.config.connect(NoTls).await?;
+                tokio::spawn(async move { ended(connection.await) });
+                client
+            }
+            Some(tls) => {
+                let (client, connection) = self.config.connect(MakeRustlsConnect::new(tls.clone())).await?;
+                tokio::spawn(async move { ended(connection.await) });
+                client
+            }
+        };
+        Ok(client)
+    }
+
+    /// Makes a pool of at most so many connections, which are opened when they are needed.
+    ///
+    /// # Errors
+    /// [`IndexError::Pool`].
+    pub(crate) fn pool(&self, size: usize) -> Result<Pool, IndexError> {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match &self.tls {
+            None => Manager::from_config(self.config.clone(), NoTls, recycling),
+            Some(tls) => {
+                Manager::from_config(self.config.clone(), MakeRustlsConnect::new(tls.clone()), recycling)
+            }
+        };
+        let pool = Pool::builder(manager)
+            .max_size(size)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(CONNECT_TIMEOUT))
+            .create_timeout(Some(CONNECT_TIMEOUT));
+        pool.build().map_err(|error| IndexError::Pool(error.to_string()))
+    }
+}
+
+/// Whether a host is this machine: a socket file or a loopback address.
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+fn ended(outcome: Result<(), tokio_postgres::Error>) {
+    if let Err(error) = outcome {
+        debug!(%error, "a connection to the database ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn parse(url: &str) -> Result<Database, IndexError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let tls = tls.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
+        Database::parse(url, tls)
+    }
+
+    #[test]
+    fn connections_to_other_machines_are_encrypted_unless_the_address_says_otherwise() {
+        for (url, encrypted) in [
+            ("postgres://me@localhost/index", false),
+            ("postgresql://me@127.0.0.1:5433/index", false),
+            ("postgres://me@%2Frun%2Fpostgresql/index", false),
+            ("postgres://me:word@db.example/index", true),
+            ("postgres://me:word@127.0.0.1,db.example/index", true),
+            ("postgres://me:word@db.example/index?sslmode=disable", false),
+            ("postgres://me@localhost/index?sslmode=require", true),
+        ] {
+            assert_eq!(parse(url).unwrap().is_encrypted(), encrypted, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_used_is_not_repeated() {
+        for url in ["mysql://me:secret@host/x", "postgres://me:secret@host:port/x", "postgres:///secret"] {
+            let text = parse(url).unwrap_err().to_string();
+            assert!(text.contains("postgres://USER") && !text.contains("secret"), "{text}");
+        }
+        assert!(!format!("{:?}", parse("postgres://me:secret@host/x").unwrap()).contains("secret"));
+    }
+}

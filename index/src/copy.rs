@@ -1,0 +1,198 @@
+//! Rows of blocks, written by COPY in the binary format.
+
+use std::pin::pin;
+
+use alloy_primitives::{Address, B256};
+use rootlight::types::{HeaderForm, RawUint, Transaction};
+use tokio_postgres::Transaction as Batch;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::Type;
+
+use crate::block::SourceBlock;
+use crate::error::IndexError;
+use crate::numeric::Numeric;
+use crate::state::int8;
+
+/// Opens a COPY, gives each block's rows to it, and ends it.
+macro_rules! copy {
+    ($batch:expr, $table:literal ( $($column:literal $kind:ident),* ), |$writer:ident| $rows:block) => {{
+        let columns = [$($column),*].join(",");
+        let sql = format!(concat!("COPY rootlight.", $table, "({}) FROM STDIN BINARY"), columns);
+        let sink = $batch.copy_in(&sql).await?;
+        let mut $writer = pin!(BinaryCopyInWriter::new(sink, &[$(Type::$kind),*]));
+        $rows
+        $writer.finish().await?;
+    }};
+}
+
+/// Writes the rows of blocks.
+pub(crate) async fn write(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+    headers(batch, blocks).await?;
+    transactions(batch, blocks).await?;
+    receipts(batch, blocks).await?;
+    logs(batch, blocks).await
+}
+
+/// An `integer`; an index of a transaction or log, which a block has far fewer of.
+fn int4(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+fn address(address: Option<&Address>) -> Option<&[u8]> {
+    address.map(|address| address.as_slice())
+}
+
+async fn headers(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+    copy!(
+        batch,
+        "blocks"(
+            "number" INT8, "hash" BYTEA, "parent_hash" BYTEA, "timestamp" INT8, "miner" BYTEA, "gas_limit" NUMERIC,
+            "gas_used" INT8, "minimum_gas_price" NUMERIC, "difficulty" NUMERIC, "transaction_count" INT4,
+            "log_count" INT4, "proof" INT2, "header" BYTEA
+        ),
+        |writer| {
+            for SourceBlock { block, proof } in blocks {
+                let header = block.header();
+                writer
+                    .as_mut()
+                    .write(&[
+                        &int8(header.number),
+                        &header.hash().as_slice(),
+                        &header.parent_hash.as_slice(),
+                        &int8(header.timestamp),
+                        &address(header.coinbase.as_ref()),
+                        &Numeric(header.gas_limit.value()),
+                        &int8(header.gas_used),
+                        &Numeric(header.minimum_gas_price.value()),
+                        &Numeric(header.difficulty.value()),
+                        &int4(block.transactions().len()),
+                        &int4(block.logs()),
+                        &proof.code(),
+                        &header.encode(HeaderForm::Full),
+                    ])
+                    .await?;
+            }
+        }
+    );
+    Ok(())
+}
+
+/// Length of a number as it is hashed.
+fn bytes(number: &RawUint) -> i32 {
+    i32::try_from(number.len()).unwrap_or(i32::MAX)
+}
+
+async fn transactions(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+    copy!(
+        batch,
+        "transactions"(
+            "block_number" INT8, "transaction_index" INT4, "hash" BYTEA, "sender" BYTEA, "recipient" BYTEA,
+            "created_contract" BYTEA, "value" NUMERIC, "nonce" NUMERIC, "gas_limit" NUMERIC, "gas_price" NUMERIC,
+            "input" BYTEA, "v" INT2, "r" BYTEA, "s" BYTEA, "nonce_bytes" INT4, "gas_limit_bytes" INT4,
+            "gas_price_bytes" INT4
+        ),
+        |writer| {
+            for SourceBlock { block, .. } in blocks {
+                let number = int8(block.header().number);
+                let signed = block.transactions().iter().zip(block.hashes()).zip(block.senders());
+                for (index, ((transaction, hash), sender)) in signed.enumerate() {
+                    let Transaction { nonce, gas_price, gas_limit, to, value, data, v, r, s } = transaction;
+                    writer
+                        .as_mut()
+                        .write(&[
+                            &number,
+                            &int4(index),
+                            &hash.as_slice(),
+                            &sender.as_slice(),
+                            &address(to.as_ref()),
+                            &address(transaction.contract_address(sender).as_ref()),
+                            &Numeric(*value),
+                            &Numeric(nonce.value()),
+                            &Numeric(gas_limit.value()),
+                            &Numeric(gas_price.value()),
+                            &data.as_ref(),
+                            &i16::from(*v),
+                            &B256::from(*r).as_slice(),
+                            &B256::from(*s).as_slice(),
+                            &bytes(nonce),
+                            &bytes(gas_limit),
+                            &bytes(gas_price),
+                        ])
+                        .await?;
+                }
+            }
+        }
+    );
+    Ok(())
+}
+
+async fn receipts(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+    copy!(
+        batch,
+        "receipts"(
+            "block_number" INT8, "transaction_index" INT4, "transaction_hash" BYTEA, "success" BOOL, "gas_used" INT8,
+            "cumulative_gas_used" INT8, "first_log_index" INT4, "log_count" INT4
+        ),
+        |writer| {
+            for SourceBlock { block, .. } in blocks {
+                let number = int8(block.header().number);
+                let mut first_log = 0_usize;
+                for (index, (receipt, hash)) in block.receipts().iter().zip(block.hashes()).enumerate() {
+                    writer
+                        .as_mut()
+                        .write(&[
+                            &number,
+                            &int4(index),
+                            &hash.as_slice(),
+                            &receipt.success,
+                            &int8(receipt.gas_used),
+                            &int8(receipt.cumulative_gas_used),
+                            &int4(first_log),
+                            &int4(receipt.logs.len()),
+                        ])
+                        .await?;
+                    first_log = first_log.saturating_add(receipt.logs.len());
+                }
+            }
+        }
+    );
+    Ok(())
+}
+
+async fn logs(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+    copy!(
+        batch,
+        "logs"(
+            "block_number" INT8, "log_index" INT4, "transaction_index" INT4, "transaction_hash" BYTEA,
+            "address" BYTEA, "topic0" BYTEA, "topic1" BYTEA, "topic2" BYTEA, "topic3" BYTEA, "data" BYTEA
+        ),
+        |writer| {
+            for SourceBlock { block, .. } in blocks {
+                let number = int8(block.header().number);
+                let mut log_index = 0_i32;
+                for (index, (receipt, hash)) in block.receipts().iter().zip(block.hashes()).enumerate() {
+                    for log in &receipt.logs {
+                        let topic = |at: usize| log.topics.get(at).map(B256::as_slice);
+                        writer
+                            .as_mut()
+                            .write(&[
+                                &number,
+                                &log_index,
+                                &int4(index),
+                                &hash.as_slice(),
+                                &log.address.as_slice(),
+                                &topic(0),
+                                &topic(1),
+                                &topic(2),
+                                &topic(3),
+                                &log.data.as_ref(),
+                            ])
+                            .await?;
+                        log_index = log_index.saturating_add(1);
+                    }
+                }
+            }
+        }
+    );
+    Ok(())
+}

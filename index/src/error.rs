@@ -1,0 +1,253 @@
+//! Errors of the index.
+
+use alloy_primitives::B256;
+use rootlight::consensus::BodyError;
+use rootlight::types::{FieldError, HeaderError, SenderError};
+use tokio_postgres::error::SqlState;
+
+/// Why an operation on the index failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// The address of the database cannot be used. Nothing of it is repeated, since it may hold a password.
+    #[error("the address of the database is not postgres://USER:PASSWORD@HOST:PORT/NAME?OPTIONS: {0}")]
+    Address(&'static str),
+    /// The database refused, or the connection broke.
+    #[error("{}", database_text(.0))]
+    Database(#[from] tokio_postgres::Error),
+    /// No connection is free, or none can be made.
+    #[error("no connection to the database: {0}")]
+    Pool(String),
+    /// A migration failed.
+    #[error("the schema cannot be brought to version {version}: {reason}")]
+    Migration {
+        /// The newest version of this program.
+        version: u32,
+        /// The library's text.
+        reason: String,
+    },
+    /// A newer program has changed the schema.
+    #[error(
+        "the index has schema version {found}, and this program knows versions up to {known}: use the newer program"
+    )]
+    NewerSchema {
+        /// The version of the database.
+        found: u32,
+        /// The newest version that is known.
+        known: u32,
+    },
+    /// A reader needs a schema that no indexer has made yet.
+    #[error(
+        "the index has schema version {found}, and this program needs {known}: start `rootlight index` first"
+    )]
+    OlderSchema {
+        /// The version of the database; 0 if there is none.
+        found: u32,
+        /// The version that is needed.
+        known: u32,
+    },
+    /// The index is of another network.
+    #[error("the index is of network {found}, not of {expected}")]
+    OtherNetwork {
+        /// Name and genesis of the network of the index.
+        found: String,
+        /// Name and genesis of the network that was asked for.
+        expected: String,
+    },
+    /// The index was made with another first block or partition size.
+    #[error("the index was made with {what} {found}, not {asked}; a new one needs another database")]
+    OtherLayout {
+        /// The setting.
+        what: &'static str,
+        /// Its value in the index.
+        found: u64,
+        /// The value that was asked for.
+        asked: u64,
+    },
+    /// Another indexer holds the lock.
+    #[error("another indexer writes to this index ({writer}): end it first, or wait for its end with --wait")]
+    Locked {
+        /// Host, process and start time of the other one.
+        writer: String,
+    },
+    /// A newer indexer has taken over; nothing was written.
+    #[error(
+        "a newer indexer has taken over this index (number {found}, this one has {own}); nothing was written"
+    )]
+    Fenced {
+        /// The fencing number of this indexer.
+        own: i64,
+        /// The number in the index.
+        found: i64,
+    },
+    /// The batch does not continue what is loaded.
+    #[error("blocks from {from} on do not continue the index, which is at {next} there")]
+    Progress {
+        /// The first block of the batch.
+        from: u64,
+        /// The next block that the index expects.
+        next: u64,
+    },
+    /// Blocks of a batch do not follow each other.
+    #[error("block {number} does not follow the block before it")]
+    Unconnected {
+        /// The height.
+        number: u64,
+    },
+    /// A reorganisation is deeper than any that is followed.
+    #[error(
+        "a reorganisation would replace {depth} blocks, at most {most} are replaced: make the index anew"
+    )]
+    TooDeep {
+        /// Number of blocks that would be removed.
+        depth: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// The ancestors of a proven block are other blocks than the source gave.
+    #[error(
+        "blocks {first} to {last} of the source are not the ancestors of the proven chain: {found} is not {expected}"
+    )]
+    NotAncestors {
+        /// The first block of the part that was loaded.
+        first: u64,
+        /// Its last block.
+        last: u64,
+        /// Hash of the last block.
+        found: B256,
+        /// The hash that its proven child names.
+        expected: B256,
+    },
+    /// A question is about blocks that are not loaded.
+    #[error("the index has no complete blocks {from} to {to}")]
+    NotCovered {
+        /// First block of the question.
+        from: u64,
+        /// Last block of the question.
+        to: u64,
+    },
+    /// A row does not have the form that the loader writes.
+    #[error("the index is damaged: {what} of block {number}")]
+    Damaged {
+        /// What was read.
+        what: &'static str,
+        /// The block.
+        number: u64,
+    },
+    /// A background task ended early.
+    #[error("a task of the index failed: {0}")]
+    Task(String),
+}
+
+impl IndexError {
+    /// Whether the same operation may succeed later: the server restarts, or its disk is full.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Database(error) => match error.code() {
+                Some(code) => PASSING.contains(code),
+                None => error.is_closed() || std::error::Error::source(error).is_some_and(is_io),
+            },
+            Self::Pool(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Conditions that pass: PostgreSQL's classes 08, 53, 57 and 40, and a lock that was not granted in time.
+const PASSING: &[SqlState] = &[
+    SqlState::ADMIN_SHUTDOWN,
+    SqlState::CRASH_SHUTDOWN,
+    SqlState::CANNOT_CONNECT_NOW,
+    SqlState::CONNECTION_EXCEPTION,
+    SqlState::CONNECTION_FAILURE,
+    SqlState::DISK_FULL,
+    SqlState::OUT_OF_MEMORY,
+    SqlState::TOO_MANY_CONNECTIONS,
+    SqlState::INSUFFICIENT_RESOURCES,
+    SqlState::LOCK_NOT_AVAILABLE,
+    SqlState::T_R_SERIALIZATION_FAILURE,
+    SqlState::T_R_DEADLOCK_DETECTED,
+    SqlState::IO_ERROR,
+];
+
+fn is_io(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<std::io::Error>()
+}
+
+/// The server's own message and detail; the library's text names only the class.
+fn database_text(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => match db.detail() {
+            Some(detail) => format!("the database says: {} ({detail})", db.message()),
+            None => format!("the database says: {}", db.message()),
+        },
+        None => match std::error::Error::source(error) {
+            Some(cause) => format!("database: {error}: {cause}"),
+            None => format!("database: {error}"),
+        },
+    }
+}
+
+impl From<deadpool_postgres::PoolError> for IndexError {
+    fn from(error: deadpool_postgres::PoolError) -> Self {
+        match error {
+            deadpool_postgres::PoolError::Backend(error) => Self::Database(error),
+            other => Self::Pool(other.to_string()),
+        }
+    }
+}
+
+/// Why a block cannot be stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlockError {
+    /// Transactions or receipts are not those of the header.
+    #[error("block {number}: {error}")]
+    Body {
+        /// The block.
+        number: u64,
+        /// What differs.
+        error: BodyError,
+    },
+    /// There is not one receipt for each transaction.
+    #[error("block {number}: {receipts} receipts for {transactions} transactions")]
+    Count {
+        /// The block.
+        number: u64,
+        /// Number of receipts.
+        receipts: usize,
+        /// Number of transactions.
+        transactions: usize,
+    },
+    /// A transaction has no sender.
+    #[error("block {number}, transaction {index}: {error}")]
+    Sender {
+        /// The block.
+        number: u64,
+        /// Index of the transaction.
+        index: usize,
+        /// The rule that the signature breaks.
+        error: SenderError,
+    },
+    /// A log has more topics than the EVM can write.
+    #[error("block {number}: a log with {found} topics")]
+    Topics {
+        /// The block.
+        number: u64,
+        /// Number of topics.
+        found: usize,
+    },
+    /// A number exceeds the range of its column.
+    #[error("block {number}: a number is too large")]
+    Number {
+        /// The block.
+        number: u64,
+    },
+    /// A stored header cannot be decoded.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// A stored field cannot be decoded.
+    #[error(transparent)]
+    Field(#[from] FieldError),
+}

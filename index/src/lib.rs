@@ -1,0 +1,56 @@
+//! The index of a service on many machines: blocks, transactions, receipts and logs of a Rootstock network in PostgreSQL.
+//!
+//! One process loads it (`rootlight index`): [`Loader`] takes blocks from a [`Source`] and gives them to a [`Writer`],
+//! which stores each batch in one transaction with its progress. Any number of processes read it ([`Reader`]).
+//!
+//! What is stored was checked against the block's header ([`MatchedBlock`]); whether the header itself is proven is
+//! stored with the block ([`Proof`]). An index saves work. Rows that a reader gets are candidates: a server that promises
+//! proven answers checks them against headers that it has verified itself, so an index never raises the level of an answer.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// Bytes from outside must never panic: nothing here may unwrap, index or overflow unchecked.
+#![cfg_attr(
+    not(any(test, feature = "testkit")),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::arithmetic_side_effects,
+        clippy::todo,
+        clippy::unimplemented
+    )
+)]
+
+mod backfill;
+mod block;
+mod connect;
+mod copy;
+mod error;
+mod loader;
+mod logs;
+mod lookup;
+mod numeric;
+mod partition;
+mod reader;
+mod rows;
+mod schema;
+mod source;
+mod state;
+mod step;
+mod tail;
+#[cfg(feature = "testkit")]
+pub mod testkit;
+mod writer;
+
+pub use block::{MatchedBlock, Proof, SourceBlock};
+pub use connect::Database;
+pub use error::{BlockError, IndexError};
+pub use loader::Loader;
+pub use logs::{IndexedLog, LogStream};
+pub use lookup::{IndexedBlock, IndexedReceipt, IndexedTransaction};
+pub use reader::{Reader, ReaderOptions, Status};
+pub use schema::known_version;
+pub use source::{Source, SourceError};
+pub use state::Range;
+pub use step::{LoadError, LoadEvent, LoaderOptions, Observer};
+pub use writer::{Appended, MAX_REORGANISATION, PARTITION_BLOCKS, Setup, SharedWriter, Writer};

@@ -1,0 +1,109 @@
+//! The loader: fills an index from a source and keeps it at the source's head.
+
+use std::sync::Arc;
+
+use rootlight::consensus::Network;
+use tokio::task::JoinSet;
+use tracing::warn;
+
+use crate::backfill::{Backfill, fill};
+use crate::connect::Database;
+use crate::error::IndexError;
+use crate::source::Source;
+use crate::state::Range;
+use crate::step::{LoadError, LoadEvent, LoaderOptions, Observer, Step};
+use crate::tail::Tail;
+use crate::writer::{Setup, Writer};
+
+/// How often the lock is asked for again after the connection that held it broke: the server may need a minute to notice.
+const RELOCKS: u32 = 45;
+
+/// Fills an index from a source and keeps it at the source's head.
+pub struct Loader {
+    /// The database.
+    pub database: Database,
+    /// The network of source and index.
+    pub network: Network,
+    /// How the index is opened.
+    pub setup: Setup,
+    /// Where blocks come from.
+    pub source: Arc<dyn Source>,
+    /// How it is loaded.
+    pub options: LoaderOptions,
+    /// Who gets reports.
+    pub observer: Observer,
+}
+
+impl Loader {
+    /// Loads until an error that does not pass, or with [`LoaderOptions::once`] until the head is reached. After a restart
+    /// of the server, or while its disk is full, it goes on from what is stored.
+    ///
+    /// # Errors
+    /// The error that does not pass.
+    pub async fn run(&self) -> Result<(), LoadError> {
+        let (mut opened, mut relocks) = (false, 0_u32);
+        loop {
+            let error = match self.session(&mut opened).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let locked = matches!(error, LoadError::Index(IndexError::Locked { .. }));
+            relocks = if locked { relocks.saturating_add(1) } else { 0 };
+            let own_lock = locked && opened && relocks <= RELOCKS;
+            if !own_lock && !error.is_passing() {
+                return Err(error);
+            }
+            warn!("{error}; trying again");
+            tokio::time::sleep(self.options.retry).await;
+        }
+    }
+
+    /// Opens the index, and loads until an error.
+    async fn session(&self, opened: &mut bool) -> Result<(), LoadError> {
+        let head = self.source.head().await?;
+        let size = self.setup.partition_blocks.unwrap_or(crate::writer::PARTITION_BLOCKS).max(1);
+        let kept = self.options.retain.map_or(0, |retain| head.saturating_add(1).saturating_sub(retain));
+        let kept = kept.checked_div(size).unwrap_or(0).saturating_mul(size);
+        let setup = Setup { new_first_block: kept, ..self.setup.clone() };
+        let writer = Arc::new(Writer::open(&self.database, &self.network, &setup).await?);
+        *opened = true;
+        (self.observer)(LoadEvent::Opened);
+        let step =
+            Step { writer: writer.clone(), source: self.source.clone(), observer: self.observer.clone() };
+        let mut tail = Tail::new(step.clone(), &self.options);
+        tail.retain(head).await?;
+        let ranges = writer.prepare(head).await?;
+        let (filled, newest): (Vec<Range>, Vec<Range>) =
+            ranges.into_iter().partition(|range| range.end.saturating_add(self.options.settled) <= head);
+        self.report_plan(&filled, &newest, head);
+        let backfill = Arc::new(Backfill::new(filled));
+        let mut jobs = JoinSet::new();
+        for _ in 0..self.options.jobs.max(1) {
+            jobs.spawn(fill(step.clone(), backfill.clone(), self.options.batch));
+        }
+        let following = tail.run(newest.iter().find(|range| !range.is_full()).or(newest.last()).copied());
+        tokio::pin!(following);
+        let mut at_head = false;
+        loop {
+            tokio::select! {
+                ended = &mut following, if !at_head => {
+                    ended?;
+                    at_head = true;
+                }
+                Some(job) = jobs.join_next(), if !jobs.is_empty() => {
+                    job.map_err(|failure| IndexError::Task(failure.to_string()))??;
+                }
+                else => break,
+            }
+        }
+        // What was loaded last may be what proves the rest.
+        writer.link().await?;
+        Ok(())
+    }
+
+    fn report_plan(&self, filled: &[Range], newest: &[Range], head: u64) {
+        let missing = |range: &Range| range.end.min(head.saturating_add(1)).saturating_sub(range.next);
+        let missing = filled.iter().chain(newest).map(missing).fold(0, u64::saturating_add);
+        (self.observer)(LoadEvent::Planned { missing, head });
+    }
+}

@@ -1,0 +1,174 @@
+//! Logs by filter.
+
+use std::collections::HashMap;
+
+use alloy_primitives::{Address, B256};
+use rootlight::engine::{FoundLog, LogFilter};
+use rootlight::types::BlockRef;
+use tokio::sync::mpsc;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Transaction};
+
+use crate::block::{MAX_TOPICS, Proof};
+use crate::error::IndexError;
+use crate::reader::{Reader, check_covered};
+use crate::rows::{Fields, LOG};
+use crate::state::uint;
+
+/// Rows that are fetched at a time. With the longest data that a block's gas pays for, they take some megabytes.
+const ROWS: i32 = 1_000;
+
+/// Pieces of an answer that wait for the reader, each of at most [`ROWS`] logs.
+const WAITING: usize = 2;
+
+/// A log of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexedLog {
+    /// The log and its place.
+    pub found: FoundLog,
+    /// What is known of its block.
+    pub proof: Proof,
+}
+
+/// The logs of a range, in the order of the chain. Dropping it ends the question.
+#[derive(Debug)]
+pub struct LogStream(mpsc::Receiver<Result<Vec<IndexedLog>, IndexError>>);
+
+impl LogStream {
+    /// The next logs; `None` at the end. After an error there are no more.
+    pub async fn next(&mut self) -> Option<Result<Vec<IndexedLog>, IndexError>> {
+        self.0.recv().await
+    }
+
+    /// All logs that are left.
+    ///
+    /// # Errors
+    /// The first error.
+    pub async fn all(mut self) -> Result<Vec<IndexedLog>, IndexError> {
+        let mut all = Vec::new();
+        while let Some(logs) = self.next().await {
+            all.extend(logs?);
+        }
+        Ok(all)
+    }
+}
+
+impl Reader {
+    /// The logs that a filter selects in the blocks from one to another, both included.
+    ///
+    /// The stream's first item is [`IndexError::NotCovered`] if some of these blocks are not loaded.
+    #[must_use]
+    pub fn logs(&self, filter: &LogFilter, from: u64, to: u64) -> LogStream {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let (reader, filter) = (self.clone(), filter.clone());
+        tokio::spawn(async move {
+            if let Err(error) = reader.send_logs(&filter, from, to, &sender).await {
+                // The receiver may be gone.
+                let _ = sender.send(Err(error)).await;
+            }
+        });
+        LogStream(receiver)
+    }
+
+    async fn send_logs(
+        &self,
+        filter: &LogFilter,
+        from: u64,
+        to: u64,
+        sender: &mpsc::Sender<Result<Vec<IndexedLog>, IndexError>>,
+    ) -> Result<(), IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        check_covered(&question, from, to).await?;
+        let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(()) };
+        let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
+        let sql =
+            format!("SELECT {LOG} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index");
+        let portal = question.bind(&sql, &parameters).await?;
+        loop {
+            let rows = question.query_portal(&portal, ROWS).await?;
+            let last = rows.len() < usize::try_from(ROWS).unwrap_or(0);
+            if !rows.is_empty() && sender.send(Ok(placed(&question, &rows).await?)).await.is_err() {
+                return Ok(());
+            }
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The blocks from one to another, both included, that have a log for a filter, in ascending order: candidates for a
+    /// server that checks blocks itself.
+    ///
+    /// # Errors
+    /// [`IndexError::NotCovered`] and those of the database.
+    pub async fn log_blocks(&self, filter: &LogFilter, from: u64, to: u64) -> Result<Vec<u64>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        check_covered(&question, from, to).await?;
+        let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(Vec::new()) };
+        let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
+        let sql = format!("SELECT DISTINCT block_number FROM rootlight.logs WHERE {condition} ORDER BY 1");
+        let rows = question.query(&sql, &parameters).await?;
+        rows.iter().map(|row| Ok(uint(row.try_get(0)?))).collect()
+    }
+}
+
+/// A filter as a condition with parameters.
+struct Terms<'a> {
+    condition: String,
+    terms: Vec<Vec<&'a [u8]>>,
+}
+
+impl<'a> Terms<'a> {
+    /// `None` if no log matches: the filter names a topic at a place that no log has.
+    fn of(filter: &'a LogFilter, from: u64, to: u64) -> Option<Self> {
+        // The bounds are written into the text, so that the planner leaves out other partitions.
+        let mut condition = format!("block_number BETWEEN {from} AND {to}");
+        let mut terms: Vec<Vec<&[u8]>> = Vec::new();
+        let mut any = |column: &str, values: Vec<&'a [u8]>| {
+            if !values.is_empty() {
+                terms.push(values);
+                condition.push_str(&format!(" AND {column} = ANY(${})", terms.len()));
+            }
+        };
+        any("address", filter.addresses.iter().map(|address: &Address| address.as_slice()).collect());
+        for (at, topics) in filter.topics.iter().enumerate() {
+            if at >= MAX_TOPICS && !topics.is_empty() {
+                return None;
+            }
+            any(&format!("topic{at}"), topics.iter().map(|topic: &B256| topic.as_slice()).collect());
+        }
+        Some(Self { condition, terms })
+    }
+}
+
+/// Completes logs with the hashes and proofs of their blocks.
+async fn placed(question: &Transaction<'_>, rows: &[Row]) -> Result<Vec<IndexedLog>, IndexError> {
+    let mut numbers: Vec<i64> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+    numbers.dedup();
+    let (first, last) = (numbers.first().copied().unwrap_or(0), numbers.last().copied().unwrap_or(0));
+    let sql = format!(
+        "SELECT number, hash, proof FROM rootlight.blocks WHERE number BETWEEN {first} AND {last} AND number = ANY($1)"
+    );
+    let mut blocks = HashMap::new();
+    for row in question.query(&sql, &[&numbers]).await? {
+        let fields = Fields::of(&row)?;
+        blocks.insert(fields.number, (fields.hash("hash")?, Proof::of_code(fields.get("proof")?)));
+    }
+    let log = |row| {
+        let fields = Fields::of(row)?;
+        let number = fields.number;
+        let (hash, proof) =
+            blocks.get(&number).copied().ok_or(IndexError::Damaged { what: "a missing row", number })?;
+        let found = FoundLog {
+            log: fields.log()?,
+            log_index: fields.index("log_index")?,
+            transaction: fields.hash("transaction_hash")?,
+            transaction_index: fields.index("transaction_index")?,
+            block: BlockRef { number, hash },
+        };
+        Ok(IndexedLog { found, proof })
+    };
+    rows.iter().map(log).collect()
+}

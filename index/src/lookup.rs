@@ -1,0 +1,190 @@
+//! Blocks, transactions and receipts by number or hash.
+
+use alloy_primitives::{Address, B256};
+use rootlight::types::{BlockRef, Header, Log, Receipt, SealedHeader, Transaction};
+use tokio_postgres::Transaction as Question;
+
+use crate::block::{MatchedBlock, Proof};
+use crate::error::{BlockError, IndexError};
+use crate::reader::{Reader, searchable};
+use crate::rows::{Fields, LOG, RECEIPT, TRANSACTION};
+use crate::state::int8;
+
+/// A block of the index.
+#[derive(Debug, Clone)]
+pub struct IndexedBlock {
+    /// The header, whose hash was computed from its bytes.
+    pub header: SealedHeader,
+    /// What was known of its place when it was loaded.
+    pub proof: Proof,
+    /// The transactions.
+    pub transactions: Vec<Transaction>,
+    /// Their senders.
+    pub senders: Vec<Address>,
+    /// The receipts.
+    pub receipts: Vec<Receipt>,
+}
+
+impl IndexedBlock {
+    /// Checks the rows as a source's block is checked: transactions and receipts must match the header.
+    ///
+    /// # Errors
+    /// [`BlockError`].
+    pub fn check(self, network: &rootlight::consensus::Network) -> Result<MatchedBlock, BlockError> {
+        MatchedBlock::check(self.header, self.transactions, self.receipts, network)
+    }
+}
+
+/// A transaction of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexedTransaction {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Its sender.
+    pub sender: Address,
+    /// Its block.
+    pub block: BlockRef,
+    /// Its index in the block.
+    pub index: u64,
+    /// What is known of its block.
+    pub proof: Proof,
+}
+
+/// A receipt of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexedReceipt {
+    /// The receipt.
+    pub receipt: Receipt,
+    /// Index in the block of its first log.
+    pub first_log_index: u64,
+    /// Its transaction.
+    pub transaction: IndexedTransaction,
+}
+
+impl Reader {
+    /// The block at a height; `None` if it is not loaded.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] and those of the database.
+    pub async fn block(&self, number: u64) -> Result<Option<IndexedBlock>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        let sql = "SELECT number, hash, proof, header FROM rootlight.blocks WHERE number = $1";
+        let Some(row) = question.query_opt(sql, &[&int8(number)]).await? else { return Ok(None) };
+        let fields = Fields::of(&row)?;
+        let damaged = |what| IndexError::Damaged { what, number };
+        let shape = |number| self.network().header_shape(number);
+        let header = Header::decode(fields.get("header")?, &shape).map_err(|_| damaged("the header"))?.seal();
+        if header.hash() != fields.hash("hash")? {
+            return Err(damaged("the header"));
+        }
+        let proof = Proof::of_code(fields.get("proof")?);
+        let (transactions, senders) = transactions(&question, number).await?.into_iter().unzip();
+        let receipts = receipts(&question, number, None).await?;
+        let receipts = receipts.into_iter().map(|(receipt, _)| receipt).collect();
+        Ok(Some(IndexedBlock { header, proof, transactions, senders, receipts }))
+    }
+
+    /// The height of the block with this hash; `None` if the index does not have it.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn number_of(&self, hash: &B256) -> Result<Option<u64>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        let loaded = searchable(&question, "number").await?;
+        let sql = format!("SELECT number FROM rootlight.blocks WHERE hash = $1 AND {loaded}");
+        let rows = question.query(&sql, &[&hash.as_slice()]).await?;
+        rows.first().map(|row| Ok(Fields::of(row)?.number)).transpose()
+    }
+
+    /// The transaction with this hash; `None` if the index does not have it, which proves nothing.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] and those of the database.
+    pub async fn transaction(&self, hash: &B256) -> Result<Option<IndexedTransaction>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        transaction(&question, hash).await
+    }
+
+    /// The receipt of the transaction with this hash; `None` if the index does not have it, which proves nothing.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] and those of the database.
+    pub async fn receipt(&self, hash: &B256) -> Result<Option<IndexedReceipt>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        let Some(transaction) = transaction(&question, hash).await? else { return Ok(None) };
+        let number = transaction.block.number;
+        let mut receipts = receipts(&question, number, Some(transaction.index)).await?;
+        match receipts.pop() {
+            Some((receipt, first_log_index)) => {
+                Ok(Some(IndexedReceipt { receipt, first_log_index, transaction }))
+            }
+            None => Err(IndexError::Damaged { what: "a missing row", number }),
+        }
+    }
+}
+
+async fn transaction(question: &Question<'_>, hash: &B256) -> Result<Option<IndexedTransaction>, IndexError> {
+    let loaded = searchable(question, "block_number").await?;
+    let sql = format!("SELECT {TRANSACTION} FROM rootlight.transactions WHERE hash = $1 AND {loaded}");
+    let rows = question.query(&sql, &[&hash.as_slice()]).await?;
+    let Some(row) = rows.last() else { return Ok(None) };
+    let fields = Fields::of(row)?;
+    let number = fields.number;
+    let sql = "SELECT number, hash, proof FROM rootlight.blocks WHERE number = $1";
+    let block = question.query_one(sql, &[&int8(number)]).await?;
+    let block = Fields::of(&block)?;
+    Ok(Some(IndexedTransaction {
+        transaction: fields.transaction()?,
+        sender: fields.address("sender")?,
+        block: BlockRef { number, hash: block.hash("hash")? },
+        index: fields.index("transaction_index")?,
+        proof: Proof::of_code(block.get("proof")?),
+    }))
+}
+
+/// The transactions of a block with their senders.
+async fn transactions(
+    question: &Question<'_>,
+    number: u64,
+) -> Result<Vec<(Transaction, Address)>, IndexError> {
+    let sql = format!(
+        "SELECT {TRANSACTION} FROM rootlight.transactions WHERE block_number = $1 ORDER BY transaction_index"
+    );
+    let rows = question.query(&sql, &[&int8(number)]).await?;
+    let row = |row| {
+        let fields = Fields::of(row)?;
+        Ok((fields.transaction()?, fields.address("sender")?))
+    };
+    rows.iter().map(row).collect()
+}
+
+/// The receipts of a block, or the one at an index, with the index of the first log of each.
+async fn receipts(
+    question: &Question<'_>,
+    number: u64,
+    index: Option<u64>,
+) -> Result<Vec<(Receipt, u64)>, IndexError> {
+    let at = index.map(|index| format!("AND transaction_index = {index}")).unwrap_or_default();
+    let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE block_number = $1 {at} ORDER BY log_index");
+    let mut logs: Vec<(u64, Log)> = Vec::new();
+    for row in question.query(&sql, &[&int8(number)]).await? {
+        let fields = Fields::of(&row)?;
+        logs.push((fields.index("transaction_index")?, fields.log()?));
+    }
+    let sql = format!(
+        "SELECT {RECEIPT} FROM rootlight.receipts WHERE block_number = $1 {at} ORDER BY transaction_index"
+    );
+    let mut logs = logs.into_iter().peekable();
+    let mut receipts = Vec::new();
+    for row in question.query(&sql, &[&int8(number)]).await? {
+        let fields = Fields::of(&row)?;
+        let index = fields.index("transaction_index")?;
+        let own = std::iter::from_fn(|| logs.next_if(|(at, _)| *at == index)).map(|(_, log)| log).collect();
+        receipts.push((fields.receipt(own)?, fields.index("first_log_index")?));
+    }
+    Ok(receipts)
+}

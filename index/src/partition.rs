@@ -1,0 +1,90 @@
+//! Partitions: made ahead of the loader, indexed when their blocks are loaded, dropped when they are too old.
+
+use tokio_postgres::{GenericClient, Transaction};
+
+use crate::error::IndexError;
+use crate::state::{Range, int8};
+
+/// The partitioned tables.
+const TABLES: [&str; 4] = ["blocks", "transactions", "receipts", "logs"];
+
+/// Longest wait for readers before a partition is added or dropped, so that no queue of readers forms behind the wait.
+const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'";
+
+/// Memory for sorting while an index is made.
+const SORT_MEMORY: &str = "SET LOCAL maintenance_work_mem = '256MB'";
+
+/// Secondary indexes: table, name, columns and condition. The indexes of topics leave out logs without that topic.
+/// Entries of equal keys are stored once with a list of rows, in the order of the blocks.
+const INDEXES: [(&str, &str, &str); 9] = [
+    ("blocks", "hash", "(hash)"),
+    ("transactions", "hash", "(hash)"),
+    ("transactions", "sender", "(sender, block_number)"),
+    ("transactions", "recipient", "(recipient, block_number) WHERE recipient IS NOT NULL"),
+    ("logs", "address", "(address)"),
+    ("logs", "topic0", "(topic0) WHERE topic0 IS NOT NULL"),
+    ("logs", "topic1", "(topic1) WHERE topic1 IS NOT NULL"),
+    ("logs", "topic2", "(topic2) WHERE topic2 IS NOT NULL"),
+    ("logs", "topic3", "(topic3) WHERE topic3 IS NOT NULL"),
+];
+
+/// The name of a partition, which ends in its first block.
+fn name(table: &str, first: u64) -> String {
+    format!("{table}_{first:012}")
+}
+
+/// The partition key of a table.
+fn key(table: &str) -> &'static str {
+    if table == "blocks" { "number" } else { "block_number" }
+}
+
+/// Makes the partitions of a range, and its row. Attaching a finished table takes a weaker lock than making a partition
+/// in place, so that readers go on.
+pub(crate) async fn create(batch: &Transaction<'_>, range: &Range) -> Result<(), IndexError> {
+    let (first, end) = (range.first, range.end);
+    batch.batch_execute(LOCK_TIMEOUT).await?;
+    for table in TABLES {
+        let partition = name(table, first);
+        let key = key(table);
+        let sql = format!(
+            "CREATE TABLE rootlight.{partition} (LIKE rootlight.{table} INCLUDING ALL, CHECK ({key} >= {first} AND {key} < {end}));
+             ALTER TABLE rootlight.{table} ATTACH PARTITION rootlight.{partition} FOR VALUES FROM ({first}) TO ({end});"
+        );
+        batch.batch_execute(&sql).await?;
+    }
+    let row = "INSERT INTO rootlight.ranges (first_block, end_block, next_block) VALUES ($1, $2, $1)";
+    batch.execute(row, &[&int8(first), &int8(end)]).await?;
+    Ok(())
+}
+
+/// Makes the secondary indexes of a range, and marks it searchable.
+pub(crate) async fn index(batch: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
+    batch.batch_execute(SORT_MEMORY).await?;
+    for (table, index, columns) in INDEXES {
+        let partition = name(table, first);
+        let sql = format!("CREATE INDEX {partition}_{index} ON rootlight.{partition} {columns}");
+        batch.batch_execute(&sql).await?;
+    }
+    for table in TABLES {
+        batch.batch_execute(&format!("ANALYZE rootlight.{}", name(table, first))).await?;
+    }
+    let sql = "UPDATE rootlight.ranges SET searchable = true WHERE first_block = $1";
+    batch.execute(sql, &[&int8(first)]).await?;
+    Ok(())
+}
+
+/// The first blocks of partitions that exist, in ascending order, whether or not they have a row in `ranges`.
+pub(crate) async fn existing(client: &impl GenericClient) -> Result<Vec<u64>, IndexError> {
+    let sql = "SELECT substr(relname, length('logs_') + 1)::bigint FROM pg_class
+               JOIN pg_inherits ON inhrelid = pg_class.oid WHERE inhparent = 'rootlight.logs'::regclass ORDER BY 1";
+    let rows = client.query(sql, &[]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0).map(crate::state::uint)?)).collect()
+}
+
+/// Drops the partitions that begin at this block.
+pub(crate) async fn remove(batch: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
+    batch.batch_execute(LOCK_TIMEOUT).await?;
+    let names: Vec<String> = TABLES.iter().map(|table| format!("rootlight.{}", name(table, first))).collect();
+    batch.batch_execute(&format!("DROP TABLE IF EXISTS {}", names.join(", "))).await?;
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! The reader of an index.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool};
+use rootlight::consensus::Network;
+use tokio_postgres::{GenericClient, IsolationLevel, Transaction};
+
+use crate::connect::Database;
+use crate::error::IndexError;
+use crate::schema;
+use crate::state::{covered, covers, layout, ranges, uint};
+
+/// How an index is opened for reading.
+#[derive(Debug, Clone)]
+pub struct ReaderOptions {
+    /// Number of connections, and so of questions that are answered at a time.
+    pub connections: usize,
+    /// Longest time of one statement.
+    pub timeout: Duration,
+}
+
+impl Default for ReaderOptions {
+    fn default() -> Self {
+        Self { connections: 8, timeout: Duration::from_secs(30) }
+    }
+}
+
+/// What an index has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The index has no block below this one.
+    pub floor: u64,
+    /// Number of blocks of a partition.
+    pub partition_blocks: u64,
+    /// The first and the last block of each run of blocks that can be searched, in ascending order.
+    pub covered: Vec<(u64, u64)>,
+    /// Number of indexers that have opened the index for writing.
+    pub epoch: u64,
+    /// Host, process and start time of the newest indexer.
+    pub writer: String,
+}
+
+/// Reads an index. Each question is answered from one state of the database, so a reorganisation is seen whole or not at
+/// all. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    pool: Pool,
+    network: Arc<Network>,
+    timeout: Duration,
+}
+
+impl Reader {
+    /// Opens an index of this network.
+    ///
+    /// # Errors
+    /// [`IndexError::OlderSchema`] if there is no index, [`IndexError::NewerSchema`], [`IndexError::OtherNetwork`], and
+    /// those of the database.
+    pub async fn open(
+        database: &Database,
+        network: Arc<Network>,
+        options: &ReaderOptions,
+    ) -> Result<Self, IndexError> {
+        let pool = database.pool(options.connections)?;
+        let client = pool.get().await?;
+        schema::check(&client).await?;
+        let known = schema::known_version();
+        layout(&**client, &network).await?.ok_or(IndexError::OlderSchema { found: 0, known })?;
+        drop(client);
+        Ok(Self { pool, network, timeout: options.timeout })
+    }
+
+    /// The network of the index.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What the index has now.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn status(&self) -> Result<Status, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        let sql = "SELECT floor_block, partition_blocks, epoch, writer FROM rootlight.state";
+        let row = question.query_one(sql, &[]).await?;
+        let covered = covered(&ranges(&question).await?);
+        Ok(Status {
+            floor: uint(row.try_get(0)?),
+            partition_blocks: uint(row.try_get(1)?),
+            covered,
+            epoch: uint(row.try_get(2)?),
+            writer: row.try_get(3)?,
+        })
+    }
+
+    /// A connection of the pool.
+    pub(crate) async fn client(&self) -> Result<Object, IndexError> {
+        Ok(self.pool.get().await?)
+    }
+
+    /// Begins a question: all its statements see one state of the database.
+    pub(crate) async fn question<'a>(&self, client: &'a mut Object) -> Result<Transaction<'a>, IndexError> {
+        let begin =
+            (***client).build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        let question = begin.start().await?;
+        // The executor's own compilation of expressions costs more than it saves for questions about few rows.
+        let millis = self.timeout.as_millis();
+        question
+            .batch_execute(&format!("SET LOCAL statement_timeout = {millis}; SET LOCAL jit = off"))
+            .await?;
+        Ok(question)
+    }
+}
+
+/// Refuses a question about blocks that are not loaded, or have no indexes yet.
+pub(crate) async fn check_covered(client: &impl GenericClient, from: u64, to: u64) -> Result<(), IndexError> {
+    match covers(&ranges(client).await?, from, to) {
+        true => Ok(()),
+        false => Err(IndexError::NotCovered { from, to }),
+    }
+}
+
+/// The condition that a column is in a block that can be searched. Without it a look-up by hash would read partitions
+/// that have no indexes yet from end to end.
+pub(crate) async fn searchable(client: &impl GenericClient, column: &str) -> Result<String, IndexError> {
+    let runs = covered(&ranges(client).await?);
+    let run = |(first, last): &(u64, u64)| format!("{column} BETWEEN {first} AND {last}");
+    let any: Vec<String> = runs.iter().map(run).collect();
+    Ok(if any.is_empty() { "false".to_owned() } else { format!("({})", any.join(" OR ")) })
+}

@@ -1,0 +1,122 @@
+//! Rows, decoded. A row that does not have the form that the loader writes is an error, never a guess.
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use rootlight::types::{Log, RawUint, Receipt, Transaction};
+use tokio_postgres::Row;
+
+use crate::error::IndexError;
+use crate::numeric::Numeric;
+use crate::state::uint;
+
+/// A row, and the block that errors name.
+pub(crate) struct Fields<'a> {
+    row: &'a Row,
+    /// The block.
+    pub(crate) number: u64,
+}
+
+impl<'a> Fields<'a> {
+    /// The first column is the number of the block.
+    pub(crate) fn of(row: &'a Row) -> Result<Self, IndexError> {
+        Ok(Self { row, number: uint(row.try_get(0)?) })
+    }
+
+    fn damaged(&self, what: &'static str) -> IndexError {
+        IndexError::Damaged { what, number: self.number }
+    }
+
+    /// A value that the library decodes.
+    pub(crate) fn get<T: tokio_postgres::types::FromSql<'a>>(&self, column: &str) -> Result<T, IndexError> {
+        Ok(self.row.try_get(column)?)
+    }
+
+    /// A count or index.
+    pub(crate) fn index(&self, column: &'static str) -> Result<u64, IndexError> {
+        let index: i32 = self.get(column)?;
+        u64::try_from(index).map_err(|_| self.damaged(column))
+    }
+
+    /// A `bigint` that is never negative.
+    pub(crate) fn number(&self, column: &'static str) -> Result<u64, IndexError> {
+        let number: i64 = self.get(column)?;
+        u64::try_from(number).map_err(|_| self.damaged(column))
+    }
+
+    /// A hash.
+    pub(crate) fn hash(&self, column: &'static str) -> Result<B256, IndexError> {
+        let bytes: &[u8] = self.get(column)?;
+        B256::try_from(bytes).map_err(|_| self.damaged(column))
+    }
+
+    /// An address.
+    pub(crate) fn address(&self, column: &'static str) -> Result<Address, IndexError> {
+        let bytes: &[u8] = self.get(column)?;
+        Address::try_from(bytes).map_err(|_| self.damaged(column))
+    }
+
+    /// Bytes of any length.
+    pub(crate) fn bytes(&self, column: &str) -> Result<Bytes, IndexError> {
+        Ok(Bytes::copy_from_slice(self.get(column)?))
+    }
+
+    fn numeric(&self, column: &str) -> Result<U256, IndexError> {
+        Ok(self.get::<Numeric>(column)?.0)
+    }
+
+    /// A number in the length in which it is hashed.
+    fn padded(&self, column: &str, bytes: &'static str) -> Result<RawUint, IndexError> {
+        let len: i32 = self.get(bytes)?;
+        let len = u32::try_from(len).map_err(|_| self.damaged(bytes))?;
+        Ok(RawUint::padded(self.numeric(column)?, len))
+    }
+
+    /// A log; the columns are those of [`LOG`].
+    pub(crate) fn log(&self) -> Result<Log, IndexError> {
+        let mut topics = Vec::new();
+        for column in ["topic0", "topic1", "topic2", "topic3"] {
+            let Some(bytes) = self.get::<Option<&[u8]>>(column)? else { break };
+            topics.push(B256::try_from(bytes).map_err(|_| self.damaged(column))?);
+        }
+        Ok(Log { address: self.address("address")?, topics, data: self.bytes("data")? })
+    }
+
+    /// A transaction; the columns are those of [`TRANSACTION`]. It has the hash of its row.
+    pub(crate) fn transaction(&self) -> Result<Transaction, IndexError> {
+        let to = self.get::<Option<&[u8]>>("recipient")?.map(Address::try_from).transpose();
+        let v: i16 = self.get("v")?;
+        let transaction = Transaction {
+            nonce: self.padded("nonce", "nonce_bytes")?,
+            gas_price: self.padded("gas_price", "gas_price_bytes")?,
+            gas_limit: self.padded("gas_limit", "gas_limit_bytes")?,
+            to: to.map_err(|_| self.damaged("recipient"))?,
+            value: self.numeric("value")?,
+            data: self.bytes("input")?,
+            v: u8::try_from(v).map_err(|_| self.damaged("v"))?,
+            r: self.hash("r")?.into(),
+            s: self.hash("s")?.into(),
+        };
+        match transaction.hash() == self.hash("hash")? {
+            true => Ok(transaction),
+            false => Err(self.damaged("a transaction")),
+        }
+    }
+
+    /// A receipt with its logs; the columns are those of [`RECEIPT`].
+    pub(crate) fn receipt(&self, logs: Vec<Log>) -> Result<Receipt, IndexError> {
+        if self.index("log_count")? != logs.len() as u64 {
+            return Err(self.damaged("the logs"));
+        }
+        let (total, used) = (self.number("cumulative_gas_used")?, self.number("gas_used")?);
+        Ok(Receipt::new(self.get("success")?, total, used, logs))
+    }
+}
+
+/// Columns of a log.
+pub(crate) const LOG: &str = "block_number, log_index, transaction_index, transaction_hash, address, topic0, topic1, topic2, topic3, data";
+
+/// Columns of a transaction.
+pub(crate) const TRANSACTION: &str = "block_number, transaction_index, hash, sender, recipient, value, nonce, gas_limit, gas_price, input, v, r, s, nonce_bytes, gas_limit_bytes, gas_price_bytes";
+
+/// Columns of a receipt.
+pub(crate) const RECEIPT: &str =
+    "block_number, transaction_index, success, gas_used, cumulative_gas_used, first_log_index, log_count";

@@ -1,0 +1,68 @@
+//! The schema and its versions. Versions only go forward: a program refuses a schema that is newer than it knows.
+
+use tokio_postgres::Client;
+
+use crate::error::IndexError;
+
+/// The SQL files, compiled in.
+#[allow(clippy::all, missing_docs, unreachable_pub)]
+mod files {
+    refinery::embed_migrations!("migrations");
+}
+
+/// The table of applied migrations.
+const TABLE: &str = "rootlight.migrations";
+
+fn runner() -> refinery::Runner {
+    let mut runner = files::migrations::runner();
+    runner.set_migration_table_name(TABLE);
+    runner
+}
+
+/// The newest version of this program.
+#[must_use]
+pub fn known_version() -> u32 {
+    let versions = runner().get_migrations().iter().map(refinery::Migration::version).max();
+    versions.and_then(|version| u32::try_from(version).ok()).unwrap_or(0)
+}
+
+/// The version of the database; 0 if it has no index.
+///
+/// # Errors
+/// [`IndexError::Database`].
+pub(crate) async fn found_version(client: &Client) -> Result<u32, IndexError> {
+    let exists: bool = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&TABLE]).await?.try_get(0)?;
+    if !exists {
+        return Ok(0);
+    }
+    let row = client.query_one("SELECT coalesce(max(version), 0) FROM rootlight.migrations", &[]).await?;
+    Ok(u32::try_from(row.try_get::<_, i32>(0)?).unwrap_or(0))
+}
+
+/// Brings the schema to the newest version. The caller holds the lock of the index.
+///
+/// # Errors
+/// [`IndexError::NewerSchema`], [`IndexError::Migration`], [`IndexError::Database`].
+pub(crate) async fn migrate(client: &mut Client) -> Result<(), IndexError> {
+    let known = known_version();
+    let found = found_version(client).await?;
+    if found > known {
+        return Err(IndexError::NewerSchema { found, known });
+    }
+    client.batch_execute("CREATE SCHEMA IF NOT EXISTS rootlight").await?;
+    let migrated = runner().run_async(client).await;
+    migrated.map(drop).map_err(|error| IndexError::Migration { version: known, reason: error.to_string() })
+}
+
+/// Checks that the schema is the one that this program reads.
+///
+/// # Errors
+/// [`IndexError::NewerSchema`], [`IndexError::OlderSchema`], [`IndexError::Database`].
+pub(crate) async fn check(client: &Client) -> Result<(), IndexError> {
+    let (found, known) = (found_version(client).await?, known_version());
+    match found.cmp(&known) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(IndexError::NewerSchema { found, known }),
+        std::cmp::Ordering::Less => Err(IndexError::OlderSchema { found, known }),
+    }
+}

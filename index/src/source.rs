@@ -1,0 +1,30 @@
+//! Where blocks come from.
+
+use alloy_primitives::B256;
+use futures::future::BoxFuture;
+
+use crate::block::SourceBlock;
+
+/// Why a source gave no blocks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// It may give them later.
+    #[error("{0}")]
+    Passing(String),
+    /// It will never give them.
+    #[error("{0}")]
+    Lasting(String),
+}
+
+/// A source of blocks. It may be reorganised at any time; blocks of one answer follow each other.
+pub trait Source: Send + Sync + 'static {
+    /// The height up to which blocks are loaded.
+    fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>>;
+
+    /// The hash of the block at a height, if it is known without asking anybody.
+    fn hash(&self, number: u64) -> Option<B256>;
+
+    /// The blocks from one height to another, both included, or the first ones of them; at least one.
+    fn blocks(&self, first: u64, last: u64) -> BoxFuture<'_, Result<Vec<SourceBlock>, SourceError>>;
+}

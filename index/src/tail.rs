@@ -1,0 +1,169 @@
+//! The newest partitions: new blocks, reorganisations, retention.
+
+use std::time::Duration;
+
+use tracing::warn;
+
+use crate::error::IndexError;
+use crate::source::SourceError;
+use crate::state::Range;
+use crate::step::{LoadError, LoadEvent, LoaderOptions, Step};
+use crate::writer::MAX_REORGANISATION;
+
+/// First step back, in blocks, where the source does not know its own hashes; it doubles each time.
+const FIRST_REWIND: u64 = 8;
+
+/// Follows the head of a source.
+pub(crate) struct Tail {
+    step: Step,
+    batch: u64,
+    retain: Option<u64>,
+    poll: Duration,
+    once: bool,
+    /// The height of the next block.
+    next: u64,
+    /// Partitions exist for blocks below this one.
+    prepared: u64,
+    /// The first block of the newest partition that can be searched.
+    searchable: Option<u64>,
+    rewind: u64,
+}
+
+impl Tail {
+    pub(crate) fn new(step: Step, options: &LoaderOptions) -> Self {
+        Self {
+            step,
+            batch: options.batch.max(1),
+            retain: options.retain,
+            poll: options.poll,
+            once: options.once,
+            next: 0,
+            prepared: 0,
+            searchable: None,
+            rewind: FIRST_REWIND,
+        }
+    }
+
+    /// Follows the head, from a range on; `None` if the index begins above the head.
+    pub(crate) async fn run(&mut self, range: Option<Range>) -> Result<(), LoadError> {
+        let Some(range) = range else {
+            return Err(SourceError::Passing("the head is below the first block of the index".into()).into());
+        };
+        self.next = range.next;
+        self.prepared = range.end;
+        self.searchable = range.searchable.then_some(range.first);
+        loop {
+            let head = self.step.source.head().await?;
+            self.find_fork(head).await?;
+            if self.next > head {
+                self.at_head(head).await?;
+                if self.once {
+                    return Ok(());
+                }
+                tokio::time::sleep(self.poll).await;
+                if !self.step.writer.holds_lock() {
+                    return Err(
+                        IndexError::Pool("the connection that holds the lock has ended".into()).into()
+                    );
+                }
+                continue;
+            }
+            self.advance(head).await?;
+        }
+    }
+
+    /// Stores the next blocks. If they are on another branch, goes back.
+    async fn advance(&mut self, head: u64) -> Result<(), LoadError> {
+        let next = self.next;
+        if head >= self.prepared {
+            let ranges = self.step.writer.prepare(head).await?;
+            self.prepared = ranges.last().map_or(self.prepared, |range| range.end);
+        }
+        let last = head.min(next.saturating_add(self.batch).saturating_sub(1));
+        let blocks = self.step.source.blocks(next, last).await?;
+        if blocks.is_empty() {
+            return Err(SourceError::Passing(format!("the source gave no block {next}")).into());
+        }
+        match self.step.store(&blocks).await? {
+            Some(after) => {
+                self.next = after;
+                self.rewind = FIRST_REWIND;
+                self.finish_full(next).await?;
+            }
+            None => {
+                self.next = next.saturating_sub(self.rewind).max(self.step.writer.floor());
+                self.rewind = self.rewind.saturating_mul(2);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a partition searchable that the last batch filled.
+    async fn finish_full(&mut self, before: u64) -> Result<(), IndexError> {
+        let size = self.step.writer.partition_blocks();
+        let part = |block: u64| block.checked_div(size);
+        if part(before) == part(self.next) {
+            return Ok(());
+        }
+        let ranges = self.step.writer.ranges().await?;
+        for range in ranges.iter().filter(|range| range.first <= self.next && before < range.end) {
+            if range.is_full() && !range.searchable {
+                self.step.writer.make_searchable(range.first).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes back to the newest block that the source's chain still has, as far as the source knows its hashes.
+    async fn find_fork(&mut self, head: u64) -> Result<(), LoadError> {
+        let floor = self.step.writer.floor();
+        let top = self.next.saturating_sub(1).min(head);
+        let lowest = top.saturating_sub(MAX_REORGANISATION);
+        let mut number = top;
+        while number >= floor && number > lowest {
+            let Some(theirs) = self.step.source.hash(number) else { break };
+            match self.step.writer.hash(number).await? {
+                Some(ours) if ours != theirs => {}
+                _ => break,
+            }
+            let Some(below) = number.checked_sub(1) else { break };
+            number = below;
+        }
+        if number < top {
+            self.next = number.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Makes the newest partition searchable, and drops old ones.
+    async fn at_head(&mut self, head: u64) -> Result<(), LoadError> {
+        let newest = self.next.saturating_sub(1);
+        let ranges = self.step.writer.ranges().await?;
+        let range = ranges.iter().find(|range| range.first <= newest && newest < range.end);
+        if let Some(range) = range.filter(|range| self.searchable != Some(range.first)) {
+            self.step.writer.make_searchable(range.first).await?;
+            self.step.writer.link().await?;
+            self.searchable = Some(range.first);
+            self.retain(head).await?;
+        }
+        (self.step.observer)(LoadEvent::AtHead(newest));
+        Ok(())
+    }
+
+    /// Drops the partitions that are older than the setting. Readers may hold one up; it is dropped later then.
+    pub(crate) async fn retain(&self, head: u64) -> Result<(), LoadError> {
+        let Some(retain) = self.retain else { return Ok(()) };
+        match self.step.writer.drop_below(head.saturating_add(1).saturating_sub(retain)).await {
+            Ok(0) => Ok(()),
+            Ok(dropped) => {
+                (self.step.observer)(LoadEvent::Dropped(dropped));
+                Ok(())
+            }
+            Err(error) if error.is_passing() => {
+                warn!("old partitions are dropped later: {error}");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

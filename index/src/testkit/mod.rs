@@ -1,0 +1,7 @@
+//! For tests: a PostgreSQL server of their own, and blocks.
+
+mod chain;
+mod server;
+
+pub use chain::{Content, Maker};
+pub use server::{PostgresServer, client_config, postgres};

@@ -1,0 +1,304 @@
+//! A PostgreSQL server in a temporary folder, on a socket file, run by an unprivileged user.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use rustls::{ClientConfig, RootCertStore};
+use tempfile::TempDir;
+
+use crate::connect::Database;
+
+/// How long the server may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The user that a server runs as if the tests run as root, which PostgreSQL refuses. Debian's package makes it.
+const USER: &str = "postgres";
+
+/// A running server. Dropping it ends it and removes its files.
+#[derive(Debug)]
+pub struct PostgresServer {
+    folder: TempDir,
+    programs: PathBuf,
+    settings: Vec<String>,
+    running: Mutex<Option<Child>>,
+    databases: AtomicU32,
+    /// Size of a file system of its own for [`Self::small_database`], in MiB.
+    small: Option<u32>,
+}
+
+/// A server that the running tests of this process share; `None`, with a line that says so, if PostgreSQL is not
+/// installed. Where `CI` is set it must be installed.
+///
+/// # Panics
+/// The server does not start, or `CI` is set and PostgreSQL is not installed.
+#[must_use]
+pub fn postgres() -> Option<Arc<PostgresServer>> {
+    static SHARED: Mutex<Weak<PostgresServer>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = shared.upgrade() {
+        return Some(server);
+    }
+    let server = Arc::new(PostgresServer::start(&[])?);
+    *shared = Arc::downgrade(&server);
+    Some(server)
+}
+
+/// TLS settings that trust nothing, for connections that are not encrypted.
+///
+/// # Panics
+/// Never with the library's own provider.
+#[must_use]
+pub fn client_config() -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().expect("the provider's own versions");
+    builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
+/// The folder of the server's programs.
+fn programs() -> Option<PathBuf> {
+    let has = |folder: &PathBuf| folder.join("initdb").is_file() && folder.join("postgres").is_file();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).collect::<Vec<_>>();
+    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let folder = on_path.into_iter().chain(debian.map(|entry| entry.path().join("bin"))).find(has)?;
+    // A folder on PATH may hold links to some of the programs only.
+    std::fs::canonicalize(folder.join("postgres")).ok()?.parent().map(Path::to_path_buf)
+}
+
+/// The numbers of [`USER`], if this process is root.
+fn other_user() -> Option<(u32, u32)> {
+    let number = |flag: &str, user: &[&str]| {
+        let output = Command::new("id").arg(flag).args(user).output().ok()?;
+        String::from_utf8(output.stdout).ok()?.trim().parse::<u32>().ok()
+    };
+    (number("-u", &[]) == Some(0)).then(|| {
+        let of = |flag| number(flag, &[USER]).expect("Debian's package makes the user postgres");
+        (of("-u"), of("-g"))
+    })
+}
+
+impl PostgresServer {
+    /// Starts a server with these settings (`name=value`); `None`, with a line that says so, if PostgreSQL is not
+    /// installed.
+    ///
+    /// # Panics
+    /// As [`postgres`].
+    #[must_use]
+    pub fn start(settings: &[&str]) -> Option<Self> {
+        Self::start_with(settings, None)
+    }
+
+    /// As [`Self::start`], with a file system of so many MiB for [`Self::small_database`]. It is mounted where only the
+    /// server sees it, which needs an administrator's rights: `None`, with a line that says so, without them.
+    ///
+    /// # Panics
+    /// As [`postgres`].
+    #[must_use]
+    pub fn start_with_small_disk(mebibytes: u32) -> Option<Self> {
+        let allowed =
+            Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
+        if !allowed.is_ok_and(|output| output.status.success()) || other_user().is_none() {
+            println!("skipped: file systems cannot be mounted here");
+            return None;
+        }
+        Self::start_with(&[], Some(mebibytes))
+    }
+
+    fn start_with(settings: &[&str], small: Option<u32>) -> Option<Self> {
+        let Some(programs) = programs() else {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "PostgreSQL is not installed: `cargo xtask setup` does"
+            );
+            println!("skipped: PostgreSQL is not installed");
+            return None;
+        };
+        let folder = tempfile::Builder::new().prefix("rootlight-pg-").tempdir().expect("a temporary folder");
+        let server = Self {
+            folder,
+            programs,
+            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+            running: Mutex::new(None),
+            databases: AtomicU32::new(0),
+            small,
+        };
+        if let Some((user, group)) = other_user() {
+            std::os::unix::fs::chown(server.folder.path(), Some(user), Some(group)).expect("root may");
+        }
+        let data = server.data();
+        let output = server
+            .command("initdb")
+            .args(["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "-U", USER, "-D"])
+            .arg(&data)
+            .output()
+            .expect("initdb runs");
+        assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
+        server.run();
+        Some(server)
+    }
+
+    /// A command that runs as an unprivileged user, in a process group of its own.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        if let Some((user, group)) = other_user() {
+            command.uid(user).gid(group);
+        }
+        command.current_dir(self.folder.path()).stdin(Stdio::null()).process_group(0);
+        command
+    }
+
+    /// The folder of the data.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Starts the server again after [`Self::end`].
+    ///
+    /// # Panics
+    /// It does not answer in time.
+    pub fn run(&self) {
+        let log = std::fs::File::create(self.folder.path().join("log")).expect("a log file");
+        let mut command = match self.small {
+            None => self.command("postgres"),
+            Some(mebibytes) => self.on_small_disk(mebibytes),
+        };
+        command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
+        // A crash of the machine is not what the tests are about.
+        let own = ["listen_addresses=", "fsync=off", "max_connections=60", "timezone=UTC"];
+        for setting in own.into_iter().chain(self.settings.iter().map(String::as_str)) {
+            command.args(["-c", setting]);
+        }
+        let errors = log.try_clone().expect("a second handle");
+        let child = command.stdout(log).stderr(errors).spawn().expect("postgres runs");
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+        let started = Instant::now();
+        while !self.is_ready() {
+            assert!(started.elapsed() < PATIENCE, "PostgreSQL does not start: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The server in a mount namespace of its own, in which `small` is a file system in memory.
+    fn on_small_disk(&self, mebibytes: u32) -> Command {
+        let (user, group) = other_user().expect("checked before");
+        let script = format!(
+            "mkdir -p small && mount -t tmpfs -o size={mebibytes}m,uid={user},gid={group},mode=700 tmpfs small && \
+             exec setpriv --reuid {user} --regid {group} --clear-groups {}/postgres \"$@\"",
+            self.programs.display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script, "sh"]);
+        command.current_dir(self.folder.path()).stdin(Stdio::null()).process_group(0);
+        command
+    }
+
+    /// Makes a database on the small file system; returns its address.
+    ///
+    /// # Panics
+    /// The server refuses.
+    pub async fn small_database(&self) -> String {
+        let place = self.folder.path().join("small").display().to_string();
+        self.execute("postgres", &format!("CREATE TABLESPACE small LOCATION '{place}'")).await;
+        self.execute("postgres", "CREATE DATABASE small TABLESPACE small").await;
+        self.address("small")
+    }
+
+    /// Fills the small file system to the last block, or makes room again.
+    ///
+    /// # Panics
+    /// The server does not run.
+    pub fn fill_disk(&self, full: bool) {
+        let id = self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Child::id);
+        // The namespace of the server, as /proc shows it.
+        let root = format!("/proc/{}/root", id.expect("the server runs"));
+        let file = format!("{root}{}/filler", self.folder.path().join("small").display());
+        if !full {
+            std::fs::remove_file(file).expect("the filler is there");
+            return;
+        }
+        let mut filler = std::fs::File::create(file).expect("root may");
+        let zeros = vec![0_u8; 64 * 1024];
+        while std::io::Write::write_all(&mut filler, &zeros).is_ok() {}
+    }
+
+    fn is_ready(&self) -> bool {
+        let output = self
+            .command("pg_isready")
+            .arg("-q")
+            .arg("-h")
+            .arg(self.folder.path())
+            .stdout(Stdio::null())
+            .status();
+        output.is_ok_and(|status| status.success())
+    }
+
+    /// The server's log.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Ends the server: at once without cleaning up (`QUIT`), or after its connections were closed (`INT`).
+    ///
+    /// # Panics
+    /// It does not end.
+    pub fn end(&self, signal: &str) {
+        let child = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut child) = child else { return };
+        let id = child.id().to_string();
+        let _ = Command::new("kill").args([&format!("-{signal}"), &id]).status();
+        let started = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) {
+            if started.elapsed() > PATIENCE {
+                let _ = child.kill();
+                let _ = child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Makes a database; returns its address.
+    ///
+    /// # Panics
+    /// The server refuses.
+    pub async fn database(&self) -> String {
+        let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.execute("postgres", &format!("CREATE DATABASE {name}")).await;
+        self.address(&name)
+    }
+
+    /// The address of a database.
+    #[must_use]
+    pub fn address(&self, database: &str) -> String {
+        let folder = encoded(self.folder.path());
+        format!("postgres://{USER}@{folder}/{database}")
+    }
+
+    /// Runs a statement in a database.
+    ///
+    /// # Panics
+    /// The statement fails.
+    pub async fn execute(&self, database: &str, sql: &str) {
+        let address = Database::parse(&self.address(database), client_config()).expect("a valid address");
+        let client = address.connect().await.expect("the server runs");
+        client.batch_execute(sql).await.expect("a valid statement");
+    }
+}
+
+/// A path as the host of an address.
+fn encoded(path: &Path) -> String {
+    path.display().to_string().replace('/', "%2F")
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.end("QUIT");
+    }
+}

@@ -1,0 +1,435 @@
+//! The writer of an index: the lock, the fencing number, and the transactions that change rows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alloy_primitives::B256;
+use deadpool_postgres::Pool;
+use rootlight::consensus::Network;
+use tokio_postgres::{Client, GenericClient, Transaction};
+use tracing::info;
+
+use crate::block::{Proof, SourceBlock};
+use crate::connect::Database;
+use crate::error::IndexError;
+use crate::state::{Layout, Range, int8, layout, ranges, uint};
+use crate::{copy, partition, schema};
+
+/// Key of the advisory lock: the first bytes of "rootlight index". Locks of PostgreSQL are per database.
+const LOCK: i64 = 0x726f_6f74_6c69_6768;
+
+/// Most blocks that one reorganisation replaces. A source that asks for more is more likely wrong than the chain.
+pub const MAX_REORGANISATION: u64 = 10_000;
+
+/// How an index is opened for writing.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Number of blocks of a partition, for a new index; `None` takes that of the index, or the default.
+    pub partition_blocks: Option<u64>,
+    /// The first block, for a new index; `None` takes that of the index, or `new_first_block`.
+    pub first_block: Option<u64>,
+    /// The first block of a new index if none is asked for.
+    pub new_first_block: u64,
+    /// Whether to wait for the end of another indexer.
+    pub wait: bool,
+    /// Number of connections beside the one that holds the lock.
+    pub connections: usize,
+    /// Host and process, as another indexer shows them.
+    pub name: String,
+}
+
+/// Default number of blocks of a partition: five weeks of mainnet.
+pub const PARTITION_BLOCKS: u64 = 100_000;
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// The blocks are stored.
+    Stored {
+        /// Number of blocks that were removed because a reorganisation replaced them.
+        removed: u64,
+    },
+    /// Nothing was stored: the first block is not a child of the block before it, which was replaced too.
+    OtherParent,
+}
+
+/// The writer of an index. There is one at a time: a second one cannot get the lock, and one that has lost its lock
+/// cannot write once another has opened the index.
+pub struct Writer {
+    /// The connection that holds the lock.
+    lock: Client,
+    pool: Pool,
+    epoch: i64,
+    partition_blocks: u64,
+    floor: AtomicU64,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    /// Takes the lock, brings the schema to the newest version, and takes over from the writer before.
+    ///
+    /// # Errors
+    /// [`IndexError::Locked`] if another indexer runs, and those of the schema, the network and the database.
+    pub async fn open(database: &Database, network: &Network, setup: &Setup) -> Result<Self, IndexError> {
+        let mut lock = database.connect().await?;
+        // A server notices within minutes that the machine of an indexer is gone, and frees its lock.
+        lock.batch_execute(
+            "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3; SET lock_timeout = 0",
+        )
+        .await?;
+        take_lock(&lock, setup.wait).await?;
+        schema::migrate(&mut lock).await?;
+        let layout = match layout(&lock, network).await? {
+            Some(layout) => same_layout(layout, setup)?,
+            None => first_layout(&lock, network, setup).await?,
+        };
+        let started = "to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS UTC')";
+        let sql = format!(
+            "UPDATE rootlight.state SET epoch = epoch + 1, writer = $1 || ', since ' || {started} RETURNING epoch"
+        );
+        let epoch = lock.query_one(&sql, &[&setup.name]).await?.try_get(0)?;
+        let pool = database.pool(setup.connections)?;
+        Ok(Self {
+            lock,
+            pool,
+            epoch,
+            partition_blocks: layout.partition_blocks.max(1),
+            floor: AtomicU64::new(layout.floor),
+        })
+    }
+
+    /// Whether the connection that holds the lock is open. Without it another indexer may take over.
+    #[must_use]
+    pub fn holds_lock(&self) -> bool {
+        !self.lock.is_closed()
+    }
+
+    /// The index has no block below this one.
+    #[must_use]
+    pub fn floor(&self) -> u64 {
+        self.floor.load(Ordering::Relaxed)
+    }
+
+    /// Number of blocks of a partition.
+    #[must_use]
+    pub const fn partition_blocks(&self) -> u64 {
+        self.partition_blocks
+    }
+
+    /// What is loaded.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn ranges(&self) -> Result<Vec<Range>, IndexError> {
+        ranges(&**self.pool.get().await?).await
+    }
+
+    /// The hash of a loaded block.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn hash(&self, number: u64) -> Result<Option<B256>, IndexError> {
+        hash(&**self.pool.get().await?, number).await
+    }
+
+    /// Makes the partitions that are missing for blocks up to this one, and one more.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn prepare(&self, head: u64) -> Result<Vec<Range>, IndexError> {
+        let size = self.partition_blocks;
+        let have: Vec<u64> = self.ranges().await?.iter().map(|range| range.end).collect();
+        let floor = self.floor();
+        let (first, last) = (part(floor, size), part(head.max(floor), size).saturating_add(1));
+        for number in first..=last {
+            let end = number.saturating_add(1).saturating_mul(size);
+            if have.contains(&end) {
+                continue;
+            }
+            let first = number.saturating_mul(size).max(floor);
+            let mut client = self.pool.get().await?;
+            let batch = (**client).transaction().await?;
+            self.fence(&batch).await?;
+            partition::create(&batch, &Range { first, end, next: first, searchable: false }).await?;
+            batch.commit().await?;
+        }
+        self.ranges().await
+    }
+
+    /// Stores blocks that follow each other, in one transaction with the progress. If the first one is below the end of
+    /// what is loaded, this is a reorganisation: all blocks from its height on are removed in the same transaction.
+    ///
+    /// # Errors
+    /// [`IndexError::Progress`], [`IndexError::Unconnected`], [`IndexError::TooDeep`], [`IndexError::Fenced`], and those
+    /// of the database. Nothing was stored, unless the connection broke during the commit: then [`Self::ranges`] says
+    /// whether it was.
+    pub async fn append(&self, blocks: &[SourceBlock]) -> Result<Appended, IndexError> {
+        let Some((from, last)) = connected(blocks)? else { return Ok(Appended::Stored { removed: 0 }) };
+        let mut client = self.pool.get().await?;
+        let batch = (**client).transaction().await?;
+        // A batch that a crash of the server loses is lost with its progress, and loaded again.
+        batch.batch_execute("SET LOCAL synchronous_commit = off").await?;
+        self.fence(&batch).await?;
+        let place = place(&batch, from, last).await?;
+        let parent = blocks.first().map(|first| first.block.header().parent_hash);
+        match (parent, hash(&batch, from.saturating_sub(1)).await?) {
+            (Some(parent), Some(before)) if from > 0 && parent != before => return Ok(Appended::OtherParent),
+            (_, None) if from > place.first => {
+                return Err(IndexError::Damaged { what: "a missing row", number: from.saturating_sub(1) });
+            }
+            _ => {}
+        }
+        let removed = if from < place.next { remove_from(&batch, from).await? } else { 0 };
+        copy::write(&batch, blocks).await?;
+        let sql = "UPDATE rootlight.ranges SET next_block = least(end_block, $2::bigint + 1)
+                   WHERE end_block > $1 AND first_block <= $2";
+        batch.execute(sql, &[&int8(from), &int8(last)]).await?;
+        batch.commit().await?;
+        Ok(Appended::Stored { removed })
+    }
+
+    /// Makes the secondary indexes of a range, so that it can be searched.
+    ///
+    /// # Errors
+    /// [`IndexError::Fenced`] and those of the database.
+    pub async fn make_searchable(&self, first: u64) -> Result<(), IndexError> {
+        let mut client = self.pool.get().await?;
+        let batch = (**client).transaction().await?;
+        self.fence(&batch).await?;
+        let sql = "SELECT searchable FROM rootlight.ranges WHERE first_block = $1 FOR UPDATE";
+        let searchable: bool = batch.query_one(sql, &[&int8(first)]).await?.try_get(0)?;
+        if !searchable {
+            partition::index(&batch, first).await?;
+            batch.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Marks the ancestors of proven blocks as proven: the blocks of a range follow each other by their hashes, so one
+    /// proven block proves all below it in its range, and if the range is full also those of the range below.
+    ///
+    /// # Errors
+    /// [`IndexError::NotAncestors`] if the source gave other blocks, [`IndexError::Fenced`], and those of the database.
+    pub async fn link(&self) -> Result<(), IndexError> {
+        let mut child: Option<(u64, B256)> = None;
+        for range in self.ranges().await?.iter().rev().filter(|range| range.next > range.first) {
+            let proven = child.filter(|(number, _)| *number == range.next).map(|(_, parent)| parent);
+            child = self.link_range(range, proven).await?;
+        }
+        Ok(())
+    }
+
+    /// Marks the blocks of one range. `proven` is the hash of its last block, if a proven child names it. Returns the
+    /// first block and its parent's hash if all blocks are proven.
+    async fn link_range(
+        &self,
+        range: &Range,
+        proven: Option<B256>,
+    ) -> Result<Option<(u64, B256)>, IndexError> {
+        let mut client = self.pool.get().await?;
+        let (first, last) = (range.first, range.next.saturating_sub(1));
+        let batch = (**client).transaction().await?;
+        self.fence(&batch).await?;
+        if let Some(expected) = proven {
+            match hash(&batch, last).await? {
+                Some(found) if found != expected => {
+                    return Err(IndexError::NotAncestors { first, last, found, expected });
+                }
+                // A reorganisation has removed it meanwhile.
+                None => return Ok(None),
+                Some(_) => {}
+            }
+        }
+        let sql = "SELECT max(number) FROM rootlight.blocks WHERE number BETWEEN $1 AND $2 AND proof = $3";
+        let verified = Proof::Verified.code();
+        let highest: Option<i64> =
+            batch.query_one(sql, &[&int8(first), &int8(last), &verified]).await?.try_get(0)?;
+        let Some(top) = proven.map(|_| int8(last)).or(highest) else { return Ok(None) };
+        let sql = "UPDATE rootlight.blocks SET proof = $3 WHERE number BETWEEN $1 AND $2 AND proof <> $3";
+        batch.execute(sql, &[&int8(first), &top, &verified]).await?;
+        let sql = "SELECT parent_hash FROM rootlight.blocks WHERE number = $1";
+        let parent = batch.query_opt(sql, &[&int8(first)]).await?;
+        batch.commit().await?;
+        let parent = parent.map(|row| row.try_get::<_, &[u8]>(0).map(B256::try_from)).transpose()?;
+        Ok(parent.and_then(Result::ok).map(|parent| (first, parent)))
+    }
+
+    /// Drops the partitions whose blocks are all below this one. Returns how many were dropped.
+    ///
+    /// # Errors
+    /// [`IndexError::Fenced`] and those of the database. A partition that readers use for long is dropped by a later call.
+    pub async fn drop_below(&self, block: u64) -> Result<usize, IndexError> {
+        let floor = part(block, self.partition_blocks).saturating_mul(self.partition_blocks);
+        if floor > self.floor() {
+            let mut client = self.pool.get().await?;
+            let batch = (**client).transaction().await?;
+            self.fence(&batch).await?;
+            batch.execute("DELETE FROM rootlight.ranges WHERE end_block <= $1", &[&int8(floor)]).await?;
+            batch.execute("UPDATE rootlight.state SET floor_block = $1", &[&int8(floor)]).await?;
+            batch.commit().await?;
+            self.floor.store(floor, Ordering::Relaxed);
+        }
+        let mut client = self.pool.get().await?;
+        let old = partition::existing(&**client).await?;
+        let mut dropped = 0_usize;
+        for first in old.into_iter().filter(|first| *first < self.floor()) {
+            let batch = (**client).transaction().await?;
+            self.fence(&batch).await?;
+            partition::remove(&batch, first).await?;
+            batch.commit().await?;
+            dropped = dropped.saturating_add(1);
+        }
+        Ok(dropped)
+    }
+
+    /// Refuses to write if a newer indexer has taken over, and keeps one from doing so until the transaction ends.
+    async fn fence(&self, batch: &Transaction<'_>) -> Result<(), IndexError> {
+        let found = batch.query_one("SELECT epoch FROM rootlight.state FOR SHARE", &[]).await?.try_get(0)?;
+        if found == self.epoch { Ok(()) } else { Err(IndexError::Fenced { own: self.epoch, found }) }
+    }
+}
+
+/// A writer shared by the tasks of a loader.
+pub type SharedWriter = Arc<Writer>;
+
+/// The number of the partition of a block.
+fn part(block: u64, size: u64) -> u64 {
+    block.checked_div(size).unwrap_or(0)
+}
+
+async fn take_lock(client: &Client, wait: bool) -> Result<(), IndexError> {
+    let taken: bool = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await?.try_get(0)?;
+    if taken {
+        return Ok(());
+    }
+    let writer = writer_name(client).await?;
+    if !wait {
+        return Err(IndexError::Locked { writer });
+    }
+    info!("another indexer writes to this index ({writer}); waiting for its end");
+    client.query_one("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
+    Ok(())
+}
+
+/// The indexer that opened the index last.
+async fn writer_name(client: &Client) -> Result<String, IndexError> {
+    let unnamed = || "which has just started".to_owned();
+    if schema::found_version(client).await? == 0 {
+        return Ok(unnamed());
+    }
+    let row = client.query_opt("SELECT writer FROM rootlight.state", &[]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_else(unnamed))
+}
+
+/// Refuses settings that differ from those of the index.
+fn same_layout(layout: Layout, setup: &Setup) -> Result<Layout, IndexError> {
+    match (setup.partition_blocks, setup.first_block) {
+        (Some(asked), _) if asked != layout.partition_blocks => {
+            let found = layout.partition_blocks;
+            Err(IndexError::OtherLayout { what: "blocks of a partition", found, asked })
+        }
+        // Retention raises the floor, so only a lower one is a mistake.
+        (_, Some(asked)) if asked < layout.floor => {
+            Err(IndexError::OtherLayout { what: "first block", found: layout.floor, asked })
+        }
+        _ => Ok(layout),
+    }
+}
+
+/// Writes the state of a new index.
+async fn first_layout(client: &Client, network: &Network, setup: &Setup) -> Result<Layout, IndexError> {
+    let partition_blocks = setup.partition_blocks.unwrap_or(PARTITION_BLOCKS).max(1);
+    let floor = setup.first_block.unwrap_or(setup.new_first_block);
+    let sql = "INSERT INTO rootlight.state (network, chain_id, genesis_hash, partition_blocks, floor_block)
+               VALUES ($1, $2, $3, $4, $5)";
+    let genesis = network.genesis_hash;
+    client
+        .execute(
+            sql,
+            &[
+                &network.name.as_str(),
+                &int8(network.chain_id),
+                &genesis.as_slice(),
+                &int8(partition_blocks),
+                &int8(floor),
+            ],
+        )
+        .await?;
+    Ok(Layout { partition_blocks, floor })
+}
+
+/// Checks that blocks follow each other; returns the first and the last number.
+fn connected(blocks: &[SourceBlock]) -> Result<Option<(u64, u64)>, IndexError> {
+    let mut before: Option<(u64, B256)> = None;
+    for SourceBlock { block, .. } in blocks {
+        let header = block.header();
+        let follows = before.is_none_or(|(number, hash)| {
+            number.checked_add(1) == Some(header.number) && hash == header.parent_hash
+        });
+        if !follows {
+            return Err(IndexError::Unconnected { number: header.number });
+        }
+        before = Some((header.number, header.hash()));
+    }
+    let first = blocks.first().map(|first| first.block.header().number);
+    Ok(first.zip(before.map(|(last, _)| last)))
+}
+
+/// The range of the first block of a batch. The ranges of the batch are locked; each beyond the first must be empty,
+/// unless a reorganisation empties it.
+async fn place(batch: &Transaction<'_>, from: u64, last: u64) -> Result<Range, IndexError> {
+    let sql = "SELECT first_block, end_block, next_block FROM rootlight.ranges
+               WHERE end_block > $1 AND first_block <= $2 ORDER BY first_block FOR UPDATE";
+    let rows = batch.query(sql, &[&int8(from), &int8(last)]).await?;
+    let mut place: Option<Range> = None;
+    let mut end = from;
+    for row in &rows {
+        let (first, until, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?), uint(row.try_get(2)?));
+        let replaces = place.is_some_and(|place| from < place.next);
+        if place.is_some() && first != next && !replaces {
+            return Err(IndexError::Progress { from: first, next });
+        }
+        end = until;
+        let range = Range { first, end: until, next, searchable: false };
+        place = place.or(Some(range));
+    }
+    match place {
+        Some(range) if range.first <= from && from <= range.next && last < end => Ok(range),
+        Some(range) => Err(IndexError::Progress { from, next: range.next }),
+        None => Err(IndexError::Progress { from, next: 0 }),
+    }
+}
+
+/// Removes all blocks from this one on; returns how many.
+async fn remove_from(batch: &Transaction<'_>, from: u64) -> Result<u64, IndexError> {
+    let sql = "SELECT coalesce(sum(next_block - greatest(first_block, $1)), 0)::bigint FROM rootlight.ranges WHERE next_block > $1";
+    let depth = uint(batch.query_one(sql, &[&int8(from)]).await?.try_get(0)?);
+    if depth > MAX_REORGANISATION {
+        return Err(IndexError::TooDeep { depth, most: MAX_REORGANISATION });
+    }
+    // The bound is written into the text, so that only the newest partitions are looked at.
+    for (table, key) in [
+        ("logs", "block_number"),
+        ("receipts", "block_number"),
+        ("transactions", "block_number"),
+        ("blocks", "number"),
+    ] {
+        batch.batch_execute(&format!("DELETE FROM rootlight.{table} WHERE {key} >= {from}")).await?;
+    }
+    let sql = "UPDATE rootlight.ranges SET next_block = greatest(first_block, $1) WHERE next_block > $1";
+    batch.execute(sql, &[&int8(from)]).await?;
+    Ok(depth)
+}
+
+async fn hash(client: &impl GenericClient, number: u64) -> Result<Option<B256>, IndexError> {
+    let row =
+        client.query_opt("SELECT hash FROM rootlight.blocks WHERE number = $1", &[&int8(number)]).await?;
+    let Some(row) = row else { return Ok(None) };
+    let bytes: &[u8] = row.try_get(0)?;
+    B256::try_from(bytes).map(Some).map_err(|_| IndexError::Damaged { what: "the hash", number })
+}

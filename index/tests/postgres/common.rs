@@ -1,0 +1,111 @@
+//! Set-up shared by the tests.
+
+use std::sync::Arc;
+
+use rootlight::consensus::Network;
+use rootlight::types::{Address, B256, Bytes, Log};
+use rootlight_index::testkit::{Content, Maker, PostgresServer, client_config, postgres};
+use rootlight_index::{Database, IndexError, Reader, ReaderOptions, Setup, SourceBlock, Writer};
+
+/// Blocks of a partition in tests.
+pub(crate) const PARTITION: u64 = 100;
+
+/// A database of its own on the shared server.
+pub(crate) struct Place {
+    /// Ends with the last place on it.
+    _server: Arc<PostgresServer>,
+    pub(crate) database: Database,
+}
+
+impl Place {
+    /// `None` if PostgreSQL is not installed.
+    pub(crate) async fn new() -> Option<Self> {
+        Some(Self::on(postgres()?).await)
+    }
+
+    pub(crate) async fn on(server: Arc<PostgresServer>) -> Self {
+        let url = server.database().await;
+        Self::at(server, &url)
+    }
+
+    /// A database that exists.
+    pub(crate) fn at(server: Arc<PostgresServer>, url: &str) -> Self {
+        let database = Database::parse(url, client_config()).unwrap();
+        Self { _server: server, database }
+    }
+
+    pub(crate) async fn open(&self, setup: &Setup) -> Result<Writer, IndexError> {
+        Writer::open(&self.database, &network(), setup).await
+    }
+
+    pub(crate) async fn writer(&self) -> Writer {
+        self.open(&setup()).await.unwrap()
+    }
+
+    pub(crate) async fn reader(&self) -> Reader {
+        Reader::open(&self.database, Arc::new(network()), &ReaderOptions::default()).await.unwrap()
+    }
+
+    /// Runs a statement in the database.
+    pub(crate) async fn sql(&self, statement: &str) {
+        self.database.connect().await.unwrap().batch_execute(statement).await.unwrap();
+    }
+
+    /// The only number that a query gives.
+    pub(crate) async fn number(&self, query: &str) -> i64 {
+        let client = self.database.connect().await.unwrap();
+        client.query_one(query, &[]).await.unwrap().get(0)
+    }
+
+    /// Number of rows of blocks, transactions, receipts and logs.
+    pub(crate) async fn counts(&self) -> [i64; 4] {
+        let mut counts = [0; 4];
+        for (count, table) in counts.iter_mut().zip(["blocks", "transactions", "receipts", "logs"]) {
+            *count = self.number(&format!("SELECT count(*) FROM rootlight.{table}")).await;
+        }
+        counts
+    }
+}
+
+pub(crate) fn network() -> Network {
+    Network::regtest()
+}
+
+pub(crate) fn setup() -> Setup {
+    Setup {
+        partition_blocks: Some(PARTITION),
+        first_block: None,
+        new_first_block: 0,
+        wait: false,
+        connections: 4,
+        name: "a test".into(),
+    }
+}
+
+pub(crate) fn log(contract: u8, topics: &[u8]) -> Log {
+    Log {
+        address: Address::repeat_byte(contract),
+        topics: topics.iter().map(|byte| B256::repeat_byte(*byte)).collect(),
+        data: Bytes::from(vec![contract; usize::from(contract)]),
+    }
+}
+
+/// Two transactions, one log in the first and two in the second.
+pub(crate) fn content(number: u64) -> Content {
+    let byte = (number % 7) as u8;
+    vec![vec![log(byte, &[1, byte])], vec![log(9, &[]), log(9, &[2, 3, 4, byte])]]
+}
+
+/// Blocks from one height to another with [`content`].
+pub(crate) fn chain(salt: u64, from: u64, to: u64, parent: B256) -> Vec<SourceBlock> {
+    Maker::new(network(), salt).chain(from, to, parent, content)
+}
+
+pub(crate) fn hash(block: &SourceBlock) -> B256 {
+    block.block.header().hash()
+}
+
+/// What [`Place::counts`] gives for so many blocks of [`content`].
+pub(crate) fn counts_of(blocks: u64) -> [i64; 4] {
+    [blocks, 2 * blocks, 2 * blocks, 3 * blocks].map(|count| count as i64)
+}

@@ -1,0 +1,121 @@
+//! Logs by filter, against a scan of the same blocks.
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, TestRunner};
+use rootlight::engine::LogFilter;
+use rootlight::types::{Address, B256, Log};
+use rootlight_index::testkit::{Content, Maker};
+use rootlight_index::{IndexError, IndexedLog, SourceBlock};
+
+use crate::common::{Place, log, network};
+
+/// Number of blocks; four partitions, the last of which is not full.
+const BLOCKS: u64 = 330;
+
+fn contents() -> impl Strategy<Value = Vec<Content>> {
+    let log = (0_u8..5, proptest::collection::vec(0_u8..4, 0..=4));
+    let logs = proptest::collection::vec(log.prop_map(|(contract, topics)| log_of(contract, &topics)), 0..4);
+    // Many blocks have no log.
+    let block = prop_oneof![2 => Just(Vec::new()), 1 => proptest::collection::vec(logs, 1..3)];
+    proptest::collection::vec(block, BLOCKS as usize)
+}
+
+fn log_of(contract: u8, topics: &[u8]) -> Log {
+    log(contract, topics)
+}
+
+fn filters() -> impl Strategy<Value = (LogFilter, u64, u64)> {
+    let addresses = proptest::collection::vec((0_u8..6).prop_map(Address::repeat_byte), 0..3);
+    let any = proptest::collection::vec((0_u8..5).prop_map(B256::repeat_byte), 0..3);
+    let topics = proptest::collection::vec(any, 0..6);
+    (addresses, topics, 0..BLOCKS, 0..BLOCKS)
+        .prop_map(|(addresses, topics, a, b)| (LogFilter { addresses, topics }, a.min(b), a.max(b)))
+}
+
+/// The logs that a filter selects, as block, transaction hash, index of the transaction, index of the log, and the log.
+type Row = (u64, B256, u64, u64, Log);
+
+fn scan(blocks: &[SourceBlock], filter: &LogFilter, from: u64, to: u64) -> Vec<Row> {
+    let mut found = Vec::new();
+    for SourceBlock { block, .. } in &blocks[from as usize..=to as usize] {
+        let mut log_index = 0;
+        for (index, (receipt, hash)) in block.receipts().iter().zip(block.hashes()).enumerate() {
+            for log in &receipt.logs {
+                if filter.matches(log) {
+                    found.push((block.header().number, *hash, index as u64, log_index, log.clone()));
+                }
+                log_index += 1;
+            }
+        }
+    }
+    found
+}
+
+fn rows(logs: Vec<IndexedLog>) -> Vec<Row> {
+    let row = |IndexedLog { found, .. }| {
+        (found.block.number, found.transaction, found.transaction_index, found.log_index, found.log)
+    };
+    logs.into_iter().map(row).collect()
+}
+
+#[test]
+fn filters_give_what_a_scan_gives() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let Some(place) = runtime.block_on(Place::new()) else { return };
+    let mut runner = TestRunner::new(Config { cases: 1, ..Config::default() });
+    let contents = contents().new_tree(&mut runner).unwrap().current();
+    let maker = Maker::new(network(), 0);
+    let blocks = maker.chain(0, BLOCKS - 1, B256::ZERO, |number| contents[number as usize].clone());
+    let reader = runtime.block_on(async {
+        let writer = place.writer().await;
+        let ranges = writer.prepare(BLOCKS).await.unwrap();
+        for part in blocks.chunks(64) {
+            writer.append(part).await.unwrap();
+        }
+        for range in &ranges {
+            writer.make_searchable(range.first).await.unwrap();
+        }
+        place.reader().await
+    });
+    let (some, cases) = (std::cell::Cell::new(0), 300);
+    let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+    runner
+        .run(&filters(), |(filter, from, to)| {
+            let expected = scan(&blocks, &filter, from, to);
+            let found = runtime.block_on(async { reader.logs(&filter, from, to).all().await });
+            prop_assert_eq!(rows(found.unwrap()), expected.clone());
+            let mut numbers: Vec<u64> = expected.iter().map(|row| row.0).collect();
+            numbers.dedup();
+            let candidates = runtime.block_on(reader.log_blocks(&filter, from, to)).unwrap();
+            prop_assert_eq!(candidates, numbers);
+            some.set(some.get() + u32::from(!expected.is_empty()));
+            Ok(())
+        })
+        .unwrap();
+    assert!(some.get() > cases / 10, "only {} of {cases} filters select logs", some.get());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_that_is_not_loaded_or_not_indexed_has_no_answer() {
+    let Some(place) = Place::new().await else { return };
+    let writer = place.writer().await;
+    writer.prepare(150).await.unwrap();
+    let blocks = Maker::new(network(), 0).chain(0, 150, B256::ZERO, |_| vec![vec![log(1, &[1])]]);
+    writer.append(&blocks).await.unwrap();
+    writer.make_searchable(0).await.unwrap();
+    let reader = place.reader().await;
+    let any = LogFilter::default();
+    assert_eq!(reader.logs(&any, 0, 99).all().await.unwrap().len(), 100);
+    for (from, to) in [(0, 100), (100, 100), (150, 160)] {
+        let refused = reader.logs(&any, from, to).all().await.unwrap_err();
+        assert!(matches!(refused, IndexError::NotCovered { .. }), "{refused}");
+        assert!(matches!(reader.log_blocks(&any, from, to).await, Err(IndexError::NotCovered { .. })));
+    }
+    // A look-up by hash does not read partitions without indexes.
+    assert_eq!(reader.number_of(&blocks[99].block.header().hash()).await.unwrap(), Some(99));
+    assert_eq!(reader.number_of(&blocks[100].block.header().hash()).await.unwrap(), None);
+    writer.make_searchable(100).await.unwrap();
+    assert_eq!(reader.logs(&any, 0, 150).all().await.unwrap().len(), 151);
+    assert_eq!(reader.number_of(&blocks[100].block.header().hash()).await.unwrap(), Some(100));
+}

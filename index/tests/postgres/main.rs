@@ -1,0 +1,8 @@
+//! The index on a real PostgreSQL server.
+
+mod common;
+mod filters;
+mod loading;
+mod reorganisations;
+mod schema;
+mod writers;

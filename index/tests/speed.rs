@@ -1,0 +1,210 @@
+//! Speed of loading and of questions, as ratios of one run. It takes minutes, so it runs only when it is asked for:
+//!
+//!     cargo test --release -p rootlight-index --test speed -- --ignored --nocapture
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use rootlight::consensus::Network;
+use rootlight::engine::LogFilter;
+use rootlight::types::{Address, B256, Bytes, Log, keccak256};
+use rootlight_index::testkit::{Content, Maker, PostgresServer, client_config};
+use rootlight_index::{Database, Reader, ReaderOptions, Setup, Writer};
+
+/// Logs of a block.
+const LOGS: u64 = 10;
+/// Accounts that occur in topics.
+const ACCOUNTS: u64 = 1_000_000;
+/// Contracts. The first one writes a fifth of all logs.
+const CONTRACTS: u64 = 20_000;
+/// Blocks of a batch.
+const BATCH: u64 = 512;
+
+/// A fixed sequence of numbers that look random.
+struct Sequence(u64);
+
+impl Sequence {
+    fn below(&mut self, limit: u64) -> u64 {
+        // xorshift64
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+fn word(kind: u8, number: u64) -> B256 {
+    let mut bytes = [kind; 9];
+    bytes[1..].copy_from_slice(&number.to_be_bytes());
+    keccak256(bytes)
+}
+
+fn contract(number: u64) -> Address {
+    Address::from_slice(&word(1, number)[..20])
+}
+
+fn account(number: u64) -> B256 {
+    word(2, number)
+}
+
+/// Transfers and other events: a fifth of one token, the rest spread over many contracts.
+fn content(sequence: &mut Sequence) -> Content {
+    let log = |sequence: &mut Sequence| {
+        let token = if sequence.below(5) == 0 { 0 } else { 1 + sequence.below(CONTRACTS - 1) };
+        let event = word(3, sequence.below(3) * sequence.below(20));
+        let topics = vec![event, account(sequence.below(ACCOUNTS)), account(sequence.below(ACCOUNTS))];
+        Log { address: contract(token), topics, data: Bytes::from(vec![token as u8; 64]) }
+    };
+    (0..2).map(|_| (0..LOGS / 2).map(|_| log(sequence)).collect()).collect()
+}
+
+async fn copy_out(database: &Database, condition: &str) -> (Duration, u64) {
+    let client = database.connect().await.unwrap();
+    let columns = "block_number, log_index, transaction_index, transaction_hash, address, topic0, topic1, topic2, topic3, data";
+    let sql = format!(
+        "COPY (SELECT {columns} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index) TO STDOUT BINARY"
+    );
+    let started = Instant::now();
+    let rows = client.copy_out(&sql).await.unwrap();
+    let bytes = rows.fold(0_u64, |sum, part| async move { sum + part.unwrap().len() as u64 }).await;
+    (started.elapsed(), bytes)
+}
+
+async fn time_of(reader: &Reader, filter: &LogFilter, from: u64, to: u64) -> (Duration, u64) {
+    let started = Instant::now();
+    let (mut logs, mut count) = (reader.logs(filter, from, to), 0);
+    while let Some(part) = logs.next().await {
+        count += part.unwrap().len() as u64;
+    }
+    (started.elapsed(), count)
+}
+
+fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times[(times.len() - 1) * percent / 100]
+}
+
+async fn load(writer: &Writer, network: &Network, blocks: u64) -> (Duration, Duration) {
+    let (maker, mut sequence) = (Maker::new(network.clone(), 0), Sequence(0x9e37_79b9_7f4a_7c15));
+    let ranges = writer.prepare(blocks - 1).await.unwrap();
+    let (mut copied, mut indexed) = (Duration::ZERO, Duration::ZERO);
+    let mut parent = B256::ZERO;
+    for range in ranges.iter().filter(|range| range.first < blocks) {
+        let end = range.end.min(blocks);
+        let mut next = range.first;
+        while next < end {
+            let last = (next + BATCH).min(end) - 1;
+            let batch = maker.chain(next, last, parent, |_| content(&mut sequence));
+            parent = batch.last().unwrap().block.header().hash();
+            let started = Instant::now();
+            writer.append(&batch).await.unwrap();
+            copied += started.elapsed();
+            next = last + 1;
+        }
+        let started = Instant::now();
+        writer.make_searchable(range.first).await.unwrap();
+        indexed += started.elapsed();
+        println!("loaded up to block {end}");
+    }
+    (copied, indexed)
+}
+
+async fn sparse(reader: &Reader, name: &str, blocks: u64, filter: impl Fn(u64) -> LogFilter) {
+    let mut sequence = Sequence(77);
+    let (mut times, mut logs) = (Vec::new(), 0);
+    let filters: Vec<LogFilter> = (0..200).map(|_| filter(sequence.next())).collect();
+    for pass in 0..2 {
+        for filter in &filters {
+            let (time, count) = time_of(reader, filter, 0, blocks - 1).await;
+            if pass == 1 {
+                times.push(time);
+                logs += count;
+            }
+        }
+    }
+    println!(
+        "sparse over {blocks} blocks, {name}: p50 {:?}, p90 {:?}, {} logs on average",
+        percentile(&mut times, 50),
+        percentile(&mut times, 90),
+        logs / 200
+    );
+    assert!(logs > 0, "{name} finds nothing");
+}
+
+impl Sequence {
+    fn next(&mut self) -> u64 {
+        self.below(u64::MAX)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn loading_and_questions() {
+    let settings = ["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB", "work_mem=32MB"];
+    let Some(server) = PostgresServer::start(&settings) else { return };
+    let blocks: u64 =
+        std::env::var("ROOTLIGHT_INDEX_BLOCKS").map_or(1_000_000, |blocks| blocks.parse().unwrap());
+    let (database, network) =
+        (Database::parse(&server.database().await, client_config()).unwrap(), Network::regtest());
+    let setup = Setup {
+        partition_blocks: None,
+        first_block: None,
+        new_first_block: 0,
+        wait: false,
+        connections: 4,
+        name: "speed".into(),
+    };
+    let writer = Writer::open(&database, &network, &setup).await.unwrap();
+    let (copied, indexed) = load(&writer, &network, blocks).await;
+    let rate = |time: Duration| (blocks * LOGS) as f64 / time.as_secs_f64();
+    println!(
+        "load: {:.0} logs per second by COPY, {:.0} with the secondary indexes",
+        rate(copied),
+        rate(copied + indexed)
+    );
+
+    let reader = Reader::open(&database, Arc::new(network), &ReaderOptions::default()).await.unwrap();
+    let topics = |at: usize, topic| {
+        let mut topics = vec![Vec::new(); at];
+        topics.push(vec![topic]);
+        topics
+    };
+    sparse(&reader, "one account as topic", blocks, |n| LogFilter {
+        addresses: Vec::new(),
+        topics: topics(2, account(n % ACCOUNTS)),
+    })
+    .await;
+    sparse(&reader, "the token and one account", blocks, |n| LogFilter {
+        addresses: vec![contract(0)],
+        topics: topics(1, account(n % ACCOUNTS)),
+    })
+    .await;
+    sparse(&reader, "one contract of many", blocks, |n| LogFilter {
+        addresses: vec![contract(1 + n % (CONTRACTS - 1))],
+        topics: Vec::new(),
+    })
+    .await;
+
+    let (from, to) = (blocks / 4, blocks / 4 + blocks / 10);
+    let token = LogFilter { addresses: vec![contract(0)], topics: Vec::new() };
+    let address = contract(0).to_string().replace("0x", "\\x");
+    for (name, filter, condition) in [
+        ("all logs", LogFilter::default(), String::new()),
+        ("the token's logs", token, format!(" AND address = '{address}'")),
+    ] {
+        let range = format!("block_number BETWEEN {from} AND {to}{condition}");
+        let (mut ours, mut theirs, mut count) = (Duration::MAX, Duration::MAX, 0);
+        for _ in 0..3 {
+            theirs = theirs.min(copy_out(&database, &range).await.0);
+            let (time, logs) = time_of(&reader, &filter, from, to).await;
+            (ours, count) = (ours.min(time), logs);
+        }
+        println!(
+            "dense, {name} of {} blocks: {:.0} logs per second, {:.2} times the time of COPY OUT of the same rows",
+            to - from + 1,
+            count as f64 / ours.as_secs_f64(),
+            ours.as_secs_f64() / theirs.as_secs_f64()
+        );
+    }
+}
