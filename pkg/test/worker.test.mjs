@@ -209,8 +209,7 @@ test('without shared workers a client runs in a worker of its own, and without w
     assert.deepEqual((await run(noticed, options('/'), [])).told, []);
   }));
 
-// Firefox's workers start under this policy.
-test('a policy that forbids workers keeps the client on the page\'s thread, which is said', { ...LIMIT, ...chromiumOnly }, () =>
+test('a policy that forbids workers keeps the client on the page\'s thread, which is said', LIMIT, () =>
   inPage(async (run, reload) => {
     await reload('?no-workers');
     const { head, told } = await run(noticed, options('/policy'), []);

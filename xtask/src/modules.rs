@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log};
 use crate::steps::{NamedStep, Outcome, Run};
-use crate::{clients, nodes, tools, wasm};
+use crate::{clients, nodes, page, tools, wasm};
 
 const READY: [NamedStep; 8] = [
     ("setup: system packages", tools::system_packages),
@@ -27,10 +27,10 @@ pub(crate) fn modules() -> ExitCode {
     script("modules", &[], &[])
 }
 
-/// Measures the gaps of a page's thread while a client synchronizes and answers, and the first proven answer of a warm
-/// start.
+/// Measures the gaps of a page's thread while a client synchronizes and answers, those of the page of the program, and the
+/// first proven answer of a warm start.
 pub(crate) fn page() -> ExitCode {
-    script("gaps", &[], &[])
+    script("gaps", &[("page", page::for_tests)], &[])
 }
 
 fn token(log: &mut Log) -> Outcome {
@@ -45,7 +45,7 @@ fn packages(log: &mut Log) -> Outcome {
 fn script(name: &str, more: &[NamedStep], args: &[&str]) -> ExitCode {
     let run = Run::new(false);
     let ready = READY.iter().chain(more).all(|(name, work)| run.step(name, work));
-    let mut cmd = nodes::script(name).args(args);
+    let mut cmd = nodes::script(name).args(args).env("PAGE_DIST", page::tested());
     if let Some(browser) = tools::browser() {
         cmd = cmd.env("CHROMIUM", browser);
     }

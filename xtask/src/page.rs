@@ -37,7 +37,7 @@ fn build(log: &mut Log, out: &Path) -> Outcome {
 }
 
 /// The folder of the page for tests. It is not www/dist: a change there would build the program again.
-fn tested() -> PathBuf {
+pub(crate) fn tested() -> PathBuf {
     target_dir().join("page")
 }
 
@@ -50,10 +50,15 @@ fn tests() -> Cmd {
     }
 }
 
+/// Builds the page where tests and measurements take it from.
+pub(crate) fn for_tests(log: &mut Log) -> Outcome {
+    npm_packages(log)?;
+    build(log, &tested())
+}
+
 /// Builds the page and tests it in Chromium, served from its folder under the policy of the program, beside the program.
 pub(crate) fn test(log: &mut Log) -> Outcome {
-    npm_packages(log)?;
-    build(log, &tested())?;
+    for_tests(log)?;
     log.run(host_crates("test").args(&["--no-run", "--test", "program"]))?;
     log.run(tests()).map(|_| String::new())
 }

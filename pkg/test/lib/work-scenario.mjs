@@ -118,7 +118,9 @@ const reasonOf = (promise) => promise.then((provider) => (provider.close(), 'con
 /** The reasons for which clients do not start. */
 export async function refusals({ createProvider }, dev, published) {
   const upstream = async () => new Uint8Array(0);
-  const simple = (options, from = published) => reasonOf(from.createProvider({ upstream, store: null, ...options }));
+  // On this thread, whose clock `later` sets.
+  const place = (from) => from === published && { worker: false };
+  const simple = (options, from = published) => reasonOf(from.createProvider({ upstream, store: null, ...place(from), ...options }));
   const year = 365 * 86_400;
   return withChain(dev, async (chain) => {
     const started = (more) => reasonOf(createProvider(optionsFor(chain, { store: null, ...more })));
