@@ -1,7 +1,5 @@
 //! Blocks as they are stored.
 
-use std::collections::HashSet;
-
 use alloy_primitives::{Address, B256};
 use rootlight::consensus::{Network, check_receipts, check_transactions};
 use rootlight::types::{Receipt, SealedHeader, Transaction};
@@ -118,12 +116,6 @@ impl MatchedBlock {
     #[must_use]
     pub const fn logs(&self) -> usize {
         self.logs
-    }
-
-    /// The contracts whose logs the block has.
-    #[must_use]
-    pub fn addresses(&self) -> HashSet<Address> {
-        self.receipts.iter().flat_map(|receipt| &receipt.logs).map(|log| log.address).collect()
     }
 }
 

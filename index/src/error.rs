@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use rootlight::consensus::BodyError;
-use rootlight::types::{FieldError, HeaderError, SenderError};
+use rootlight::types::SenderError;
 use tokio_postgres::error::SqlState;
 
 /// Why an operation on the index failed.
@@ -238,16 +238,4 @@ pub enum BlockError {
         /// Number of topics.
         found: usize,
     },
-    /// A number exceeds the range of its column.
-    #[error("block {number}: a number is too large")]
-    Number {
-        /// The block.
-        number: u64,
-    },
-    /// A stored header cannot be decoded.
-    #[error(transparent)]
-    Header(#[from] HeaderError),
-    /// A stored field cannot be decoded.
-    #[error(transparent)]
-    Field(#[from] FieldError),
 }

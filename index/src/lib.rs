@@ -9,7 +9,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Bytes from outside must never panic: nothing here may unwrap, index or overflow unchecked.
 #![cfg_attr(
-    not(any(test, feature = "testkit")),
+    not(test),
     deny(
         clippy::unwrap_used,
         clippy::expect_used,
@@ -38,7 +38,9 @@ mod source;
 mod state;
 mod step;
 mod tail;
+// Tests may panic.
 #[cfg(feature = "testkit")]
+#[allow(clippy::expect_used, clippy::arithmetic_side_effects)]
 pub mod testkit;
 mod writer;
 

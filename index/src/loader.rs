@@ -36,7 +36,7 @@ pub struct Loader {
 
 impl Loader {
     /// Loads until an error that does not pass, or with [`LoaderOptions::once`] until the head is reached. After a restart
-    /// of the server, or while its disk is full, it goes on from what is stored.
+    /// of the server, or while its disk is full, it goes on from what is stored. The first connection must succeed.
     ///
     /// # Errors
     /// The error that does not pass.
@@ -50,7 +50,9 @@ impl Loader {
             let locked = matches!(error, LoadError::Index(IndexError::Locked { .. }));
             relocks = if locked { relocks.saturating_add(1) } else { 0 };
             let own_lock = locked && opened && relocks <= RELOCKS;
-            if !own_lock && !error.is_passing() {
+            // A database that was never reached is more likely a mistake in its address than one that starts.
+            let passing = error.is_passing() && (opened || matches!(error, LoadError::Source(_)));
+            if !own_lock && !passing {
                 return Err(error);
             }
             warn!("{error}; trying again");

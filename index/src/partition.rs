@@ -16,8 +16,9 @@ const SORT_MEMORY: &str = "SET LOCAL maintenance_work_mem = '256MB'";
 
 /// Secondary indexes: table, name, columns and condition. The indexes of topics leave out logs without that topic.
 /// Entries of equal keys are stored once with a list of rows, in the order of the blocks.
-const INDEXES: [(&str, &str, &str); 9] = [
+const INDEXES: [(&str, &str, &str); 10] = [
     ("blocks", "hash", "(hash)"),
+    ("blocks", "stated", "(number) WHERE proof = 0"),
     ("transactions", "hash", "(hash)"),
     ("transactions", "sender", "(sender, block_number)"),
     ("transactions", "recipient", "(recipient, block_number) WHERE recipient IS NOT NULL"),

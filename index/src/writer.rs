@@ -9,7 +9,7 @@ use rootlight::consensus::Network;
 use tokio_postgres::{Client, GenericClient, Transaction};
 use tracing::info;
 
-use crate::block::{Proof, SourceBlock};
+use crate::block::SourceBlock;
 use crate::connect::Database;
 use crate::error::IndexError;
 use crate::state::{Layout, Range, int8, layout, ranges, uint};
@@ -211,13 +211,17 @@ impl Writer {
     }
 
     /// Marks the ancestors of proven blocks as proven: the blocks of a range follow each other by their hashes, so one
-    /// proven block proves all below it in its range, and if the range is full also those of the range below.
+    /// proven block proves all below it in its range, and if the range is full also those of the range below. Ranges that
+    /// are not searchable are left out.
     ///
     /// # Errors
     /// [`IndexError::NotAncestors`] if the source gave other blocks, [`IndexError::Fenced`], and those of the database.
     pub async fn link(&self) -> Result<(), IndexError> {
         let mut child: Option<(u64, B256)> = None;
-        for range in self.ranges().await?.iter().rev().filter(|range| range.next > range.first) {
+        let ranges = self.ranges().await?;
+        // Without its indexes a partition would be read from end to end. It is linked when it has them.
+        let ready = |range: &&Range| range.searchable && range.next > range.first;
+        for range in ranges.iter().rev().filter(ready) {
             let proven = child.filter(|(number, _)| *number == range.next).map(|(_, parent)| parent);
             child = self.link_range(range, proven).await?;
         }
@@ -245,13 +249,11 @@ impl Writer {
                 Some(_) => {}
             }
         }
-        let sql = "SELECT max(number) FROM rootlight.blocks WHERE number BETWEEN $1 AND $2 AND proof = $3";
-        let verified = Proof::Verified.code();
-        let highest: Option<i64> =
-            batch.query_one(sql, &[&int8(first), &int8(last), &verified]).await?.try_get(0)?;
+        let sql = "SELECT max(number) FROM rootlight.blocks WHERE number BETWEEN $1 AND $2 AND proof = 1";
+        let highest: Option<i64> = batch.query_one(sql, &[&int8(first), &int8(last)]).await?.try_get(0)?;
         let Some(top) = proven.map(|_| int8(last)).or(highest) else { return Ok(None) };
-        let sql = "UPDATE rootlight.blocks SET proof = $3 WHERE number BETWEEN $1 AND $2 AND proof <> $3";
-        batch.execute(sql, &[&int8(first), &top, &verified]).await?;
+        let sql = "UPDATE rootlight.blocks SET proof = 1 WHERE number BETWEEN $1 AND $2 AND proof = 0";
+        batch.execute(sql, &[&int8(first), &top]).await?;
         let sql = "SELECT parent_hash FROM rootlight.blocks WHERE number = $1";
         let parent = batch.query_opt(sql, &[&int8(first)]).await?;
         batch.commit().await?;

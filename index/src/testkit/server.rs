@@ -28,7 +28,12 @@ pub struct PostgresServer {
     databases: AtomicU32,
     /// Size of a file system of its own for [`Self::small_database`], in MiB.
     small: Option<u32>,
+    /// The port, which is also part of the name of the socket file.
+    port: u16,
 }
+
+/// The port of a server that listens on its socket file only.
+const PORT: u16 = 5432;
 
 /// A server that the running tests of this process share; `None`, with a line that says so, if PostgreSQL is not
 /// installed. Where `CI` is set it must be installed.
@@ -90,7 +95,9 @@ impl PostgresServer {
     /// As [`postgres`].
     #[must_use]
     pub fn start(settings: &[&str]) -> Option<Self> {
-        Self::start_with(settings, None)
+        let server = Self::prepare(settings, None, PORT)?;
+        server.run();
+        Some(server)
     }
 
     /// As [`Self::start`], with a file system of so many MiB for [`Self::small_database`]. It is mounted where only the
@@ -106,10 +113,43 @@ impl PostgresServer {
             println!("skipped: file systems cannot be mounted here");
             return None;
         }
-        Self::start_with(&[], Some(mebibytes))
+        let server = Self::prepare(&[], Some(mebibytes), PORT)?;
+        server.run();
+        Some(server)
     }
 
-    fn start_with(settings: &[&str], small: Option<u32>) -> Option<Self> {
+    /// As [`Self::start`], also with TLS on a free port of the loopback interface.
+    ///
+    /// # Panics
+    /// As [`postgres`].
+    #[must_use]
+    pub fn start_with_tls(certificate: &Path, key: &Path) -> Option<Self> {
+        let free = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+        let settings =
+            ["listen_addresses=127.0.0.1", "ssl=on", "ssl_cert_file=server.crt", "ssl_key_file=server.key"];
+        let server = Self::prepare(&settings, None, free.expect("a free port").port())?;
+        for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
+            let to = server.data().join(name);
+            std::fs::copy(from, &to).expect("the file is readable");
+            // The server reads a key only if nobody else may.
+            std::fs::set_permissions(&to, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .expect("our own file");
+            if let Some((user, group)) = other_user() {
+                std::os::unix::fs::chown(&to, Some(user), Some(group)).expect("root may");
+            }
+        }
+        server.run();
+        Some(server)
+    }
+
+    /// The address of a database over TCP, for a server with TLS.
+    #[must_use]
+    pub fn tls_address(&self, database: &str) -> String {
+        format!("postgres://{USER}@localhost:{}/{database}?sslmode=require", self.port)
+    }
+
+    /// Makes the files of a server.
+    fn prepare(settings: &[&str], small: Option<u32>, port: u16) -> Option<Self> {
         let Some(programs) = programs() else {
             assert!(
                 std::env::var_os("CI").is_none(),
@@ -126,6 +166,7 @@ impl PostgresServer {
             running: Mutex::new(None),
             databases: AtomicU32::new(0),
             small,
+            port,
         };
         if let Some((user, group)) = other_user() {
             std::os::unix::fs::chown(server.folder.path(), Some(user), Some(group)).expect("root may");
@@ -138,7 +179,6 @@ impl PostgresServer {
             .output()
             .expect("initdb runs");
         assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
-        server.run();
         Some(server)
     }
 
@@ -171,6 +211,7 @@ impl PostgresServer {
         command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
         // A crash of the machine is not what the tests are about.
         let own = ["listen_addresses=", "fsync=off", "max_connections=60", "timezone=UTC"];
+        command.arg("-p").arg(self.port.to_string());
         for setting in own.into_iter().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
@@ -278,7 +319,7 @@ impl PostgresServer {
     #[must_use]
     pub fn address(&self, database: &str) -> String {
         let folder = encoded(self.folder.path());
-        format!("postgres://{USER}@{folder}/{database}")
+        format!("postgres://{USER}@{folder}:{}/{database}", self.port)
     }
 
     /// Runs a statement in a database.

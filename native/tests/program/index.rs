@@ -136,10 +136,10 @@ async fn a_killed_indexer_leaves_whole_batches_and_the_next_one_goes_on() {
     let Some(index) = Index::new().await else { return };
     let progress = "SELECT coalesce(sum(next_block - first_block), 0)::bigint FROM rootlight.ranges";
     let mut most = 0;
-    for round in 0..40_u64 {
+    for round in 0..12_u64 {
         let mut child = index.start(&["--wait", "--once"]);
         // From the first connection to the middle of loading.
-        tokio::time::sleep(Duration::from_millis(150 + 40 * round)).await;
+        tokio::time::sleep(Duration::from_millis(200 + 150 * round)).await;
         child.kill().unwrap();
         child.wait().unwrap();
         // The server ends the session of a killed process by itself.
@@ -194,4 +194,35 @@ fn wrong_addresses_are_refused_before_anything_is_opened() {
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{text}");
     assert!(text.contains("--index") && text.contains("postgres://") && !text.contains("secret"), "{text}");
+}
+
+/// The certificate is signed by an authority of the test.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_by_tls_check_the_certificate_of_the_server() {
+    let Some(recording) = common::shared("vectors/chain") else { return };
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program/tls"));
+    let files = (folder.join("server.pem"), folder.join("server-key.pem"));
+    let Some(server) = PostgresServer::start_with_tls(&files.0, &files.1) else { return };
+    let url = server.tls_address("postgres");
+    let index = |authority: Option<&str>| {
+        let from = format!("replay:{}", recording.display());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
+        command.args(["index", "--network", "regtest", "--checkpoint", "none", "--min-work=0", "--once"]);
+        command.args(["--from", &from, "--index", &url]);
+        match authority {
+            Some(file) => command.env("SSL_CERT_FILE", folder.join(file)),
+            None => command.env_remove("SSL_CERT_FILE"),
+        };
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let _watch = common::Watch::of(&child);
+        child.wait_with_output().unwrap()
+    };
+    let refused = index(None);
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && text.contains("certificate"), "{text}");
+    let loaded = index(Some("authority.pem"));
+    assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+    let plain = Database::parse(&server.address("postgres"), client_config()).unwrap();
+    let row = plain.connect().await.unwrap().query_one("SELECT count(*) FROM rootlight.blocks", &[]).await;
+    assert_eq!(row.unwrap().get::<_, i64>(0), HEAD as i64 + 1);
 }
