@@ -11,7 +11,7 @@ use super::calls::CallArgs;
 use super::entry::EntryArgs;
 use super::find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 #[cfg(feature = "cluster")]
-use super::index::IndexArgs;
+use super::index_args::IndexArgs;
 use super::keys::KeysArgs;
 use super::operations::OperationArgs;
 use crate::p2p::PeerAddress;

@@ -12,6 +12,8 @@ mod find_args;
 mod follow;
 #[cfg(feature = "cluster")]
 mod index;
+#[cfg(feature = "cluster")]
+mod index_args;
 mod keys;
 mod light;
 mod logging;
