@@ -1,7 +1,8 @@
 // Replaces panics by traps, and overwrites with zeros the constants that only panics use: `node trap.mjs MODULE`. A module cannot
 // print a panic's message, and would trap after it had built the message, so only code and constants for messages are lost. The
-// standard library's code that formats numbers with a fraction is replaced too (only errors of serde could use it, and serde_json
-// formats such numbers itself), and its tables of printable characters: quoted texts show everything but ASCII as escapes.
+// standard library's code that formats numbers with a fraction is replaced too, and that of serde_json: no value of the module is such a
+// number, and errors quote it as a question mark. So are the tables of printable characters: quoted texts show everything but ASCII as
+// escapes.
 //
 // The module must be linked with `--emit-relocs`: it then says which function and which constant refers to which. A constant is
 // unused if no exported function reaches it other than through what is replaced. The sections with this information are removed.
@@ -18,9 +19,12 @@ const REPLACED = [
   { name: path('4core(9panicking|3str\\d+slice_\\w*fail|5slice5index\\d+slice_\\w*fail|5slice20copy_from_slice_impl17len_mismatch_fail|6(option|result)\\d+(unwrap|expect)_failed)'), panics: true },
   { name: path('3std9panicking15panic_with_hook'), panics: true },
   { name: path('5alloc7raw_vec12handle_error'), panics: true },
+  { name: /^_RNvNvMs\w*_NtCs\w+_5alloc3vec\w+13assert_failed$/, panics: true },
   { name: /^_ZN5bytes\d+panic_/, panics: true },
   // Returns `Ok(())` without formatting anything.
   { name: path('4core3fmt5float\\d+float_to_decimal_common_'), instead: [0x41, 0] },
+  // Writes `?` to the address in the second parameter, and returns the end of what is written.
+  { name: /f64.*write_to_zmij_buffer/, instead: [0x20, 1, 0x41, 0x3f, 0x3a, 0, 0, 0x20, 1, 0x41, 1, 0x6a] },
   // No character extends the one before it, and those from space to tilde are printable: `c - 32 < 95`.
   { name: path('4core7unicode12unicode_data15grapheme_extend11lookup_slow'), instead: [0x41, 0] },
   { name: path('4core7unicode9printable12is_printable'), instead: [0x20, 0, 0x41, 0x20, 0x6b, 0x41, 0xdf, 0, 0x49] },
@@ -258,6 +262,14 @@ const functionAt = place(functions);
 const ofFunctions = references(CODE, functionAt, isUnused);
 const ofConstants = references(DATA, place(constants.map((one) => one ?? {})));
 
+/** Whether a constant is a `core::panic::Location`: the name of a source file, its length, line and column. Only messages of panics use it. */
+function isLocation(id) {
+  const one = constants[id];
+  if (!one || one.end - one.start !== 16) return false;
+  const file = constants[ofConstants.get(id)?.[0]];
+  return file !== undefined && bytes.toString('latin1', file.start, file.start + bytes.readUInt32LE(one.start + 4)).endsWith('.rs');
+}
+
 // Everything that the exported functions reach.
 const exports = reader(bytes, section(EXPORT).contents);
 const reached = { functions: new Set(), constants: new Set() };
@@ -273,7 +285,7 @@ while (waiting.length > 0) {
   const { kind, index, id } = waiting.pop();
   const set = kind === OF_FUNCTION ? reached.functions : reached.constants;
   const key = kind === OF_FUNCTION ? index : id;
-  if (set.has(key) || (kind === OF_FUNCTION && replaced.has(index))) continue;
+  if (set.has(key) || (kind === OF_FUNCTION ? replaced.has(index) : isLocation(id))) continue;
   set.add(key);
   const next = kind === OF_FUNCTION ? ofFunctions.get(index - imported) : ofConstants.get(id);
   for (const symbol of next ?? []) {

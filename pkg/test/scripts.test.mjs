@@ -19,11 +19,24 @@ const run = (script, bytes) => {
 
 const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
-/** A module with two functions, each with a text of its own: `works` reads the text, `panics` needs it for its message only. */
+/**
+ * A module with two functions, each with a text of its own: `works` reads the text, `panics` needs it for its message only. `quotes` writes a
+ * number by a function with the name of that of serde_json, and returns the length of the text and its first byte.
+ */
 const SOURCE = `
 #[no_mangle] pub extern "C" fn works(at: usize) -> u8 { b"this text is read"[at % 17] }
 #[no_mangle] pub extern "C" fn panics(at: usize) { assert!(at < 3, "only a panic shows this text") }
 #[no_mangle] pub extern "C" fn indexes(at: usize) -> u8 { [4, 2, 9, 7, 1][at] }
+pub mod of_f64 {
+    #[inline(never)]
+    pub unsafe fn write_to_zmij_buffer(value: f64, to: *mut u8) -> *mut u8 { *to = value as u8; to.add(value as usize) }
+}
+#[no_mangle] pub extern "C" fn quotes(value: f64) -> usize {
+    let mut text = [0u8; 64];
+    let start = text.as_mut_ptr();
+    let end = unsafe { of_f64::write_to_zmij_buffer(value, start) };
+    (end as usize - start as usize) * 256 + text[0] as usize
+}
 `;
 
 /** Compiles {@link SOURCE}. */
@@ -54,7 +67,27 @@ test('functions that panic become traps, and what only they use becomes zeros', 
   assert.equal(String.fromCharCode(...Array.from({ length: 17 }, (_, at) => exports.works(at))), 'this text is read');
   assert.deepEqual([0, 1, 2, 3, 4].map(exports.indexes), [4, 2, 9, 7, 1]);
   assert.equal(exports.panics(2), undefined);
+  assert.equal(exports.quotes(7.5), 256 + '?'.charCodeAt());
   for (const trap of [() => exports.panics(3), () => exports.indexes(5)]) assert.throws(trap, /^RuntimeError: unreachable/);
+});
+
+test('functions get names that put them in an order, and the module stays as it is', async () => {
+  const linked = compiled();
+  const { status, stderr } = run('order.mjs', linked);
+  assert.deepEqual([status, stderr], [0, '']);
+  const made = readFileSync(file);
+  const parts = async (bytes) => {
+    const module = await WebAssembly.compile(bytes);
+    const { exports } = new WebAssembly.Instance(module);
+    return [WebAssembly.Module.exports(module), exports.quotes(7.5), exports.indexes(3), WebAssembly.Module.customSections(module, 'name').length];
+  };
+  assert.deepEqual(await parts(made), await parts(linked));
+  const [names] = WebAssembly.Module.customSections(await WebAssembly.compile(made), 'name');
+  const found = Buffer.from(names).toString('latin1').match(/\d{8}/g);
+  assert.deepEqual([...found].sort(), found.map((_, place) => String(place).padStart(8, '0')));
+  // The same bytes again: the order depends on nothing else.
+  run('order.mjs', made);
+  assert.deepEqual(readFileSync(file), made);
 });
 
 test('a module without what the linker knows is refused', () => {

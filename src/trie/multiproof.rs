@@ -15,11 +15,23 @@ use alloy_primitives::{B256, Bytes, keccak256};
 
 /// Nodes and long values by their hash. Only [`verify_multiproof`] and [`connected`] add bytes, so each entry
 /// has the hash of its key and was reached from a root. The set holds at most [`MAX_PROVEN_BYTES`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ProvenNodes {
-    by_hash: BTreeMap<B256, Bytes>,
+    /// Positions in `nodes`. All maps of this file have one type, because each type adds three kilobytes to the browser
+    /// modules.
+    by_hash: BTreeMap<B256, u32>,
+    nodes: Vec<Bytes>,
     bytes: usize,
 }
+
+impl PartialEq for ProvenNodes {
+    /// Whether both sets have the same hashes, and so the same bytes.
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.by_hash.keys().all(|hash| other.by_hash.contains_key(hash))
+    }
+}
+
+impl Eq for ProvenNodes {}
 
 impl ProvenNodes {
     /// Creates an empty set.
@@ -29,12 +41,12 @@ impl ProvenNodes {
 
     /// Number of nodes and long values.
     pub fn len(&self) -> usize {
-        self.by_hash.len()
+        self.nodes.len()
     }
 
     /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
-        self.by_hash.is_empty()
+        self.nodes.is_empty()
     }
 
     /// Total bytes of all nodes and long values.
@@ -45,7 +57,10 @@ impl ProvenNodes {
     /// Adds everything in `other`. If the byte limit is reached, what was added before stays: it is proven
     /// too.
     pub fn merge(&mut self, other: Self) -> Result<(), ProofError> {
-        other.by_hash.into_iter().try_for_each(|(hash, bytes)| self.insert(hash, bytes))
+        other.by_hash.iter().try_for_each(|(hash, place)| match other.nodes.get(*place as usize) {
+            Some(node) => self.insert(*hash, node.clone()),
+            None => Ok(()),
+        })
     }
 
     fn insert(&mut self, hash: B256, bytes: Bytes) -> Result<(), ProofError> {
@@ -53,14 +68,16 @@ impl ProvenNodes {
             return Ok(());
         }
         self.bytes = within("proven nodes", self.bytes.saturating_add(bytes.len()), MAX_PROVEN_BYTES)?;
-        self.by_hash.insert(hash, bytes);
+        // There are fewer nodes than bytes.
+        self.by_hash.insert(hash, self.nodes.len() as u32);
+        self.nodes.push(bytes);
         Ok(())
     }
 }
 
 impl NodeSource for ProvenNodes {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        self.by_hash.get(hash).cloned()
+        self.nodes.get(*self.by_hash.get(hash)? as usize).cloned()
     }
 }
 
@@ -211,7 +228,7 @@ impl<'a> Given<'a> {
     fn take_used(&mut self, proven: &mut ProvenNodes) -> Result<(), ProofError> {
         let mut embedded = BTreeMap::new();
         if self.nodes.iter().any(|listed| !listed.used) {
-            embedded.extend(self.embedded.iter().map(|bytes| (keccak256(bytes), 0)));
+            embedded.extend(self.embedded.iter().map(|bytes| (keccak256(bytes), 0u32)));
         }
         for listed in &self.nodes {
             if listed.used {

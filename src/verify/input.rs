@@ -6,7 +6,6 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use alloy_primitives::hex;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::input_error::{InputError, MAX_INPUT_BYTES};
@@ -14,9 +13,9 @@ use super::input_error::{InputError, MAX_INPUT_BYTES};
 use super::report::{Failure, Rule};
 #[cfg(feature = "verify-headers")]
 use crate::consensus::{HeaderCandidate, Network};
-use crate::types::json::for_each_member;
 #[cfg(feature = "verify-headers")]
 use crate::types::json::header_from_json;
+use crate::types::json::{for_each_member, slots};
 use crate::types::{B256, Bytes, U256};
 
 /// Most wrappings that are removed around a value: a line of a recording contains a JSON-RPC response, which contains
@@ -29,80 +28,53 @@ const MAX_QUOTED: usize = 300;
 /// Most trie nodes of one list, and most storage slots of one account. Longer lists are refused while they are read.
 const MAX_LIST: usize = crate::trie::limits::MAX_MULTIPROOF_NODES;
 
-/// The members of all documents as raw text. One type serves all, because each type adds code to the browser module.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Members<'a> {
-    // JSON-RPC responses and lines of recordings.
-    #[serde(borrow)]
-    jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) header: Option<&'a RawValue>,
-    // Receipts.
-    #[serde(borrow)]
-    pub(super) receipt: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) raw_receipt: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) nodes: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) receipts_root: Option<&'a RawValue>,
-    #[serde(borrow, alias = "index")]
-    pub(super) transaction_index: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) block_hash: Option<&'a RawValue>,
-    // Accounts and their slots.
-    #[serde(borrow)]
-    pub(super) state_root: Option<&'a RawValue>,
-    // rskj's first draft of eth_getProof used the plural in slots.
-    #[serde(borrow, alias = "proofs")]
-    pub(super) proof: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) address: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) account_proof: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) balance: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) nonce: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) code_hash: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) storage_hash: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) storage_proof: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) key: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) value: Option<&'a RawValue>,
-    // Blocks.
-    #[cfg(feature = "verify-headers")]
-    #[serde(borrow)]
-    pub(super) block: Option<&'a RawValue>,
-    #[cfg(feature = "verify-headers")]
-    #[serde(borrow)]
-    pub(super) uncles: Option<&'a RawValue>,
-    #[cfg(feature = "verify-headers")]
-    #[serde(borrow)]
-    pub(super) receipts: Option<&'a RawValue>,
+slots! {
+    /// The members of all documents as raw text. One type serves all, because each type adds code to the browser module.
+    pub(super) struct Members {
+        // JSON-RPC responses and lines of recordings.
+        jsonrpc: "jsonrpc",
+        result: "result",
+        error: "error",
+        request: "request",
+        response: "response",
+        pub(super) header: "header",
+        // Receipts.
+        pub(super) receipt: "receipt",
+        pub(super) raw_receipt: "rawReceipt",
+        pub(super) nodes: "nodes",
+        pub(super) receipts_root: "receiptsRoot",
+        pub(super) transaction_index: "transactionIndex" or "index",
+        pub(super) block_hash: "blockHash",
+        // Accounts and their slots.
+        pub(super) state_root: "stateRoot",
+        // rskj's first draft of eth_getProof used the plural in slots.
+        pub(super) proof: "proof" or "proofs",
+        pub(super) address: "address",
+        pub(super) account_proof: "accountProof",
+        pub(super) balance: "balance",
+        pub(super) nonce: "nonce",
+        pub(super) code_hash: "codeHash",
+        pub(super) storage_hash: "storageHash",
+        pub(super) storage_proof: "storageProof",
+        pub(super) key: "key",
+        pub(super) value: "value",
+        // Blocks.
+        #[cfg_attr(not(feature = "verify-headers"), expect(dead_code, reason = "blocks need this feature"))]
+        pub(super) block: "block",
+        #[cfg_attr(not(feature = "verify-headers"), expect(dead_code, reason = "blocks need this feature"))]
+        pub(super) uncles: "uncles",
+        #[cfg_attr(not(feature = "verify-headers"), expect(dead_code, reason = "blocks need this feature"))]
+        pub(super) receipts: "receipts",
+    }
 }
 
 impl<'a> Members<'a> {
     /// Reads an object; `wanted` names it in errors.
     pub(super) fn read(text: &'a str, wanted: &str) -> Result<Self, InputError> {
-        // serde would read an array as the fields in order.
         if !text.starts_with('{') {
             return Err(InputError::Shape(format!("{wanted} must be a JSON object")));
         }
-        serde_json::from_str(text).map_err(|error| InputError::Shape(format!("{wanted}: {error}")))
+        Self::from_json(text).map_err(|error| InputError::Shape(format!("{wanted}: {error}")))
     }
 
     /// The value inside a JSON-RPC response or a line of a recording; `None` if this is neither.

@@ -27,3 +27,8 @@ pub use dev::DevChain;
 pub use fetch::post;
 #[cfg(feature = "verify")]
 pub use verify::{keccak256, verify};
+
+/// The allocator of the modules; tests of this crate on the host have the host's.
+#[cfg(target_arch = "wasm32")]
+#[global_allocator]
+static HEAP: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();

@@ -3,11 +3,10 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::error::JsonError;
 use super::members::for_each_member;
+use super::slots::Slot;
 use crate::types::error::{FieldError, FieldRule};
 
 /// Most bytes of one variable-length field of a header. The header rules allow far fewer; the limit bounds
@@ -20,14 +19,6 @@ const MAX_ELEMENTS: usize = 65_536;
 const MAX_DECIMAL_DIGITS: usize = 78;
 /// Hex digits of the largest 256-bit number.
 const MAX_HEX_DIGITS: usize = 64;
-
-/// The raw text of a value. A missing value and null are `None`.
-pub(super) type Slot<'a> = Option<&'a RawValue>;
-
-/// Parses an object whose fields are [`Slot`]s.
-pub(super) fn object<'a, T: Deserialize<'a>>(json: &'a str, name: &'static str) -> Result<T, JsonError> {
-    serde_json::from_str(json).map_err(|e| JsonError::from_serde(name, &e))
-}
 
 /// A field with its name, which errors state.
 #[derive(Clone, Copy)]

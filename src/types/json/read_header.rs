@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::{B256, Bloom, U256};
-use serde::Deserialize;
 
 use super::error::JsonError;
-use super::field::{Field, MAX_HEADER_FIELD_BYTES, Slot, object};
+use super::field::{Field, MAX_HEADER_FIELD_BYTES};
 use super::read_transaction::transaction_from_json;
+use super::slots::slots;
 use crate::types::error::{FieldError, FieldRule};
 use crate::types::header::{Header, HeaderShape, HeaderVersion, SealedHeader};
 use crate::types::number::{RawUint, SignedUint};
@@ -20,59 +20,34 @@ const GENESIS_DIFFICULTY_BYTES: u32 = 5;
 /// Longest form of the genesis difficulty that is tried.
 const MAX_GENESIS_DIFFICULTY_BYTES: u32 = 32;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawBlock<'a> {
-    #[serde(borrow)]
-    hash: Slot<'a>,
-    #[serde(borrow)]
-    parent_hash: Slot<'a>,
-    #[serde(borrow)]
-    sha3_uncles: Slot<'a>,
-    #[serde(borrow)]
-    miner: Slot<'a>,
-    #[serde(borrow)]
-    state_root: Slot<'a>,
-    #[serde(borrow)]
-    transactions_root: Slot<'a>,
-    #[serde(borrow)]
-    receipts_root: Slot<'a>,
-    #[serde(borrow)]
-    logs_bloom: Slot<'a>,
-    #[serde(borrow)]
-    difficulty: Slot<'a>,
-    #[serde(borrow)]
-    number: Slot<'a>,
-    #[serde(borrow)]
-    gas_limit: Slot<'a>,
-    #[serde(borrow)]
-    gas_used: Slot<'a>,
-    #[serde(borrow)]
-    timestamp: Slot<'a>,
-    #[serde(borrow)]
-    extra_data: Slot<'a>,
-    #[serde(borrow)]
-    paid_fees: Slot<'a>,
-    #[serde(borrow)]
-    minimum_gas_price: Slot<'a>,
-    #[serde(borrow)]
-    uncles: Slot<'a>,
-    #[serde(borrow)]
-    rsk_pte_edges: Slot<'a>,
-    #[serde(borrow)]
-    base_event: Slot<'a>,
-    #[serde(borrow)]
-    bitcoin_merged_mining_header: Slot<'a>,
-    #[serde(borrow)]
-    bitcoin_merged_mining_merkle_proof: Slot<'a>,
-    #[serde(borrow)]
-    bitcoin_merged_mining_coinbase_transaction: Slot<'a>,
-    #[serde(borrow)]
-    transactions: Slot<'a>,
-    #[serde(borrow)]
-    total_difficulty: Slot<'a>,
-    #[serde(borrow)]
-    size: Slot<'a>,
+slots! {
+    struct RawBlock {
+        hash: "hash",
+        parent_hash: "parentHash",
+        sha3_uncles: "sha3Uncles",
+        miner: "miner",
+        state_root: "stateRoot",
+        transactions_root: "transactionsRoot",
+        receipts_root: "receiptsRoot",
+        logs_bloom: "logsBloom",
+        difficulty: "difficulty",
+        number: "number",
+        gas_limit: "gasLimit",
+        gas_used: "gasUsed",
+        timestamp: "timestamp",
+        extra_data: "extraData",
+        paid_fees: "paidFees",
+        minimum_gas_price: "minimumGasPrice",
+        uncles: "uncles",
+        rsk_pte_edges: "rskPteEdges",
+        base_event: "baseEvent",
+        bitcoin_merged_mining_header: "bitcoinMergedMiningHeader",
+        bitcoin_merged_mining_merkle_proof: "bitcoinMergedMiningMerkleProof",
+        bitcoin_merged_mining_coinbase_transaction: "bitcoinMergedMiningCoinbaseTransaction",
+        transactions: "transactions",
+        total_difficulty: "totalDifficulty",
+        size: "size",
+    }
 }
 
 /// A block as a node shows it. Only the header is checked, against the claimed hash; the caller checks the
@@ -129,7 +104,7 @@ pub fn header_from_json(
     claimed: Option<B256>,
     shape_of: &dyn Fn(u64) -> HeaderShape,
 ) -> Result<SealedHeader, JsonError> {
-    let raw: RawBlock<'_> = object(json, "block")?;
+    let raw = RawBlock::from_json(json).map_err(|error| JsonError::from_serde("block", &error))?;
     raw.header(claimed, shape_of)
 }
 
@@ -141,7 +116,7 @@ pub fn block_from_json(
     shape_of: &dyn Fn(u64) -> HeaderShape,
     chain_id: u64,
 ) -> Result<JsonBlock, JsonError> {
-    let raw: RawBlock<'_> = object(json, "block")?;
+    let raw = RawBlock::from_json(json).map_err(|error| JsonError::from_serde("block", &error))?;
     let header = raw.header(claimed, shape_of)?;
     raw.block(header, chain_id)
 }
@@ -149,7 +124,7 @@ pub fn block_from_json(
 /// Reads a block whose header is already known from its raw encoding. Its JSON may not show enough to rebuild
 /// the header.
 pub fn block_with_header(json: &str, header: SealedHeader, chain_id: u64) -> Result<JsonBlock, JsonError> {
-    let raw: RawBlock<'_> = object(json, "block")?;
+    let raw = RawBlock::from_json(json).map_err(|error| JsonError::from_serde("block", &error))?;
     raw.block(header, chain_id)
 }
 

@@ -3,38 +3,31 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::{Bloom, Bytes};
-use serde::Deserialize;
 
 use super::error::JsonError;
-use super::field::{Field, Slot, object};
+use super::field::Field;
+use super::slots::slots;
 use crate::types::bloom::logs_bloom;
 use crate::types::error::{FieldError, FieldRule};
 use crate::types::log::Log;
 use crate::types::receipt::Receipt;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawReceipt<'a> {
-    #[serde(borrow)]
-    cumulative_gas_used: Slot<'a>,
-    #[serde(borrow)]
-    gas_used: Slot<'a>,
-    #[serde(borrow)]
-    logs: Slot<'a>,
-    #[serde(borrow)]
-    status: Slot<'a>,
-    #[serde(borrow)]
-    logs_bloom: Slot<'a>,
+slots! {
+    struct RawReceipt {
+        cumulative_gas_used: "cumulativeGasUsed",
+        gas_used: "gasUsed",
+        logs: "logs",
+        status: "status",
+        logs_bloom: "logsBloom",
+    }
 }
 
-#[derive(Deserialize)]
-struct RawLog<'a> {
-    #[serde(borrow)]
-    address: Slot<'a>,
-    #[serde(borrow)]
-    data: Slot<'a>,
-    #[serde(borrow)]
-    topics: Slot<'a>,
+slots! {
+    struct RawLog {
+        address: "address",
+        data: "data",
+        topics: "topics",
+    }
 }
 
 /// Rebuilds a receipt from its JSON. The JSON states no hash of the receipt, so only the receipts root can
@@ -43,7 +36,7 @@ struct RawLog<'a> {
 /// Older nodes show empty log data as `0x00`, as they show a single zero byte; see
 /// [`Receipt::read_zero_byte_data_as_empty`].
 pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
-    let raw: RawReceipt<'_> = object(json, "receipt")?;
+    let raw = RawReceipt::from_json(json).map_err(|error| JsonError::from_serde("receipt", &error))?;
     let logs: Vec<Log> = Field::new("receipt.logs", raw.logs)
         .required_elements()?
         .iter()
@@ -63,7 +56,7 @@ pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
 
 /// Rebuilds a log from its JSON. The caller reads the log's location.
 pub fn log_from_json(json: &str) -> Result<Log, JsonError> {
-    let raw: RawLog<'_> = object(json, "log")?;
+    let raw = RawLog::from_json(json).map_err(|error| JsonError::from_serde("log", &error))?;
     let topics: Result<Vec<_>, FieldError> =
         Field::new("log.topics", raw.topics).required_elements()?.iter().map(Field::hash).collect();
     Ok(Log {

@@ -3,49 +3,36 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::{B256, U256};
-use serde::Deserialize;
 
 use super::error::JsonError;
-use super::field::{Field, Slot, object};
+use super::field::Field;
+use super::slots::{Slot, slots};
 use super::write_transaction::Location;
 use crate::types::error::FieldRule;
 use crate::types::number::RawUint;
 use crate::types::transaction::Transaction;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawTransaction<'a> {
-    #[serde(borrow)]
-    hash: Slot<'a>,
-    #[serde(borrow)]
-    nonce: Slot<'a>,
-    #[serde(borrow)]
-    gas_price: Slot<'a>,
-    #[serde(borrow)]
-    gas: Slot<'a>,
-    #[serde(borrow)]
-    to: Slot<'a>,
-    #[serde(borrow)]
-    value: Slot<'a>,
-    #[serde(borrow)]
-    input: Slot<'a>,
-    #[serde(borrow)]
-    v: Slot<'a>,
-    #[serde(borrow)]
-    r: Slot<'a>,
-    #[serde(borrow)]
-    s: Slot<'a>,
+slots! {
+    struct RawTransaction {
+        hash: "hash",
+        nonce: "nonce",
+        gas_price: "gasPrice",
+        gas: "gas",
+        to: "to",
+        value: "value",
+        input: "input",
+        v: "v",
+        r: "r",
+        s: "s",
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawLocation<'a> {
-    #[serde(borrow)]
-    block_hash: Slot<'a>,
-    #[serde(borrow)]
-    block_number: Slot<'a>,
-    #[serde(borrow)]
-    transaction_index: Slot<'a>,
+slots! {
+    struct RawLocation {
+        block_hash: "blockHash",
+        block_number: "blockNumber",
+        transaction_index: "transactionIndex",
+    }
 }
 
 /// Rebuilds a transaction from its JSON.
@@ -59,7 +46,8 @@ pub fn transaction_from_json(
     claimed: Option<B256>,
     chain_id: u64,
 ) -> Result<Transaction, JsonError> {
-    let raw: RawTransaction<'_> = object(json, "transaction")?;
+    let raw =
+        RawTransaction::from_json(json).map_err(|error| JsonError::from_serde("transaction", &error))?;
     let claimed = match claimed {
         Some(hash) => hash,
         None => Field::new("transaction.hash", raw.hash).hash()?,
@@ -71,7 +59,7 @@ pub fn transaction_from_json(
 /// The location stated in the JSON of a transaction or receipt. `None` if the JSON names no block, as for a
 /// pending transaction.
 pub fn location_from_json(json: &str) -> Result<Option<Location>, JsonError> {
-    let raw: RawLocation<'_> = object(json, "transaction")?;
+    let raw = RawLocation::from_json(json).map_err(|error| JsonError::from_serde("transaction", &error))?;
     let block = Field::new("transaction.blockHash", raw.block_hash);
     if !block.is_present() {
         return Ok(None);

@@ -1,0 +1,169 @@
+//! Reads the members of objects in untrusted JSON as raw text, by name.
+//!
+//! One function reads all objects: the code that serde derives for a type with many members takes five kilobytes of a
+//! browser module, and most of it differs between two types only in their names.
+
+use core::fmt;
+
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// The raw text of a member. A missing member and null are `None`.
+pub(crate) type Slot<'a> = Option<&'a RawValue>;
+
+/// The two names under which a member is read. Most have one, which stands here twice.
+pub(crate) type Names = [&'static str; 2];
+
+/// Reads the members with these names into the slots of the same places, which are empty. Other members are skipped,
+/// but must be JSON too.
+///
+/// # Errors
+/// The text is not a JSON object, or names a member twice.
+pub(crate) fn read_slots<'a>(
+    text: &'a str,
+    names: &[Names],
+    slots: &mut [Slot<'a>],
+) -> Result<(), serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.deserialize_map(Members { names, slots })?;
+    reader.end()
+}
+
+/// Defines a structure of [`Slot`]s, with a function `from_json` that fills it from the text of an object. Each member has its
+/// name in JSON, and after `or` another one that is read too.
+macro_rules! slots {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $type:ident {
+            $($(#[$doc:meta])* $member_vis:vis $member:ident: $name:literal $(or $other:literal)?,)+
+        }
+    ) => {
+        $(#[$meta])*
+        $vis struct $type<'a> {
+            $($(#[$doc])* $member_vis $member: $crate::types::json::Slot<'a>,)+
+        }
+
+        impl<'a> $type<'a> {
+            /// Reads the members of an object. Other members are skipped.
+            ///
+            /// # Errors
+            /// The text is not a JSON object, or names a member twice.
+            $vis fn from_json(text: &'a str) -> Result<Self, serde_json::Error> {
+                const NAMES: &[$crate::types::json::Names] = &[$(slots!(@names $name $($other)?),)+];
+                let mut slots = [None; NAMES.len()];
+                $crate::types::json::read_slots(text, NAMES, &mut slots)?;
+                let [$($member),+] = slots;
+                Ok(Self { $($member),+ })
+            }
+        }
+    };
+    (@names $name:literal) => { [$name, $name] };
+    (@names $name:literal $other:literal) => { [$name, $other] };
+}
+pub(crate) use slots;
+
+struct Members<'s, 'a> {
+    names: &'s [Names],
+    slots: &'s mut [Slot<'a>],
+}
+
+impl<'de> Visitor<'de> for Members<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while let Some(place) = members.next_key_seed(Place(self.names))? {
+            let found = place.and_then(|place| Some((self.names.get(place)?, self.slots.get_mut(place)?)));
+            match found {
+                None => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+                Some(([name, _], Some(_))) => return Err(A::Error::duplicate_field(name)),
+                Some((_, slot)) => *slot = Some(members.next_value()?),
+            }
+        }
+        for slot in self.slots {
+            *slot = slot.filter(|value| value.get() != "null");
+        }
+        Ok(())
+    }
+}
+
+/// Reads a name as its place among known names.
+struct Place<'s>(&'s [Names]);
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Place<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Option<usize>, E> {
+        Ok(self.0.iter().position(|names| names.contains(&name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use serde_json::value::RawValue;
+
+    slots! {
+        struct Sample {
+            first: "first",
+            second: "secondName" or "older",
+        }
+    }
+
+    #[test]
+    fn members_are_read_by_name_and_others_are_skipped() {
+        let read = |text| {
+            let Sample { first, second } = Sample::from_json(text).unwrap();
+            (first.map(RawValue::get), second.map(RawValue::get))
+        };
+        assert_eq!(
+            read(r#" {"x":[{}], "first" : 1 ,"secondName":{"first":2}} "#),
+            (Some("1"), Some("{\"first\":2}"))
+        );
+        assert_eq!(read(r#"{"older":"a","f\u0069rst": null}"#), (None, Some("\"a\"")));
+        assert_eq!(read("{}"), (None, None));
+    }
+
+    #[test]
+    fn repeated_members_and_other_texts_are_refused() {
+        let error = |text| Sample::from_json(text).err().map(|error| (error.is_data(), error.to_string()));
+        for (text, name) in [
+            (r#"{"first":1,"first":2}"#, "first"),
+            (r#"{"first":null,"first":2}"#, "first"),
+            (r#"{"older":1,"secondName":2}"#, "secondName"),
+        ] {
+            let (is_data, words) = error(text).unwrap();
+            assert!(
+                is_data && words.starts_with(&alloc::format!("duplicate field `{name}`")),
+                "{text}: {words}"
+            );
+        }
+        for text in ["[1,2]", "5", "null", "\"first\""] {
+            assert!(error(text).is_some_and(|(is_data, _)| is_data), "{text}");
+        }
+        for text in ["", "{", "{\"first\"}", "{\"first\":1}2", "{\"x\":1,}", "{\"x\":01}"] {
+            assert!(error(text).is_some_and(|(is_data, _)| !is_data), "{text}");
+        }
+    }
+}
