@@ -83,7 +83,7 @@ impl Loader {
         for _ in 0..self.options.jobs.max(1) {
             jobs.spawn(fill(step.clone(), backfill.clone(), self.options.batch));
         }
-        let following = tail.run(newest.iter().find(|range| !range.is_full()).or(newest.last()).copied());
+        let following = tail.run(&newest);
         tokio::pin!(following);
         let mut at_head = false;
         loop {

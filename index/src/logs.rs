@@ -12,7 +12,7 @@ use tokio_postgres::{Row, Transaction};
 use crate::block::{MAX_TOPICS, Proof};
 use crate::error::IndexError;
 use crate::reader::{Reader, check_covered};
-use crate::rows::{Fields, LOG};
+use crate::rows::{Fields, LOG, LogRow};
 use crate::state::uint;
 
 /// Rows that are fetched at a time. With the longest data that a block's gas pays for, they take some megabytes.
@@ -85,15 +85,18 @@ impl Reader {
         let sql =
             format!("SELECT {LOG} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index");
         let portal = question.bind(&sql, &parameters).await?;
+        let mut rows = question.query_portal(&portal, ROWS).await?;
         loop {
-            let rows = question.query_portal(&portal, ROWS).await?;
             let last = rows.len() < usize::try_from(ROWS).unwrap_or(0);
-            if !rows.is_empty() && sender.send(Ok(placed(&question, &rows).await?)).await.is_err() {
+            // The next rows are on their way while these are decoded.
+            let ahead =
+                async { if last { Ok(Vec::new()) } else { question.query_portal(&portal, ROWS).await } };
+            let (logs, ahead) = tokio::join!(placed(&question, &rows), ahead);
+            let logs = logs?;
+            if (!logs.is_empty() && sender.send(Ok(logs)).await.is_err()) || last {
                 return Ok(());
             }
-            if last {
-                return Ok(());
-            }
+            rows = ahead?;
         }
     }
 
@@ -147,6 +150,9 @@ impl<'a> Terms<'a> {
 async fn placed(question: &Transaction<'_>, rows: &[Row]) -> Result<Vec<IndexedLog>, IndexError> {
     let mut numbers: Vec<i64> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
     numbers.dedup();
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
     let (first, last) = (numbers.first().copied().unwrap_or(0), numbers.last().copied().unwrap_or(0));
     let sql = format!(
         "SELECT number, hash, proof FROM rootlight.blocks WHERE number BETWEEN {first} AND {last} AND number = ANY($1)"
@@ -161,13 +167,9 @@ async fn placed(question: &Transaction<'_>, rows: &[Row]) -> Result<Vec<IndexedL
         let number = fields.number;
         let (hash, proof) =
             blocks.get(&number).copied().ok_or(IndexError::Damaged { what: "a missing row", number })?;
-        let found = FoundLog {
-            log: fields.log()?,
-            log_index: fields.index("log_index")?,
-            transaction: fields.hash("transaction_hash")?,
-            transaction_index: fields.index("transaction_index")?,
-            block: BlockRef { number, hash },
-        };
+        let LogRow { log_index, transaction_index, transaction, log } = fields.log()?;
+        let block = BlockRef { number, hash };
+        let found = FoundLog { log, log_index, transaction, transaction_index, block };
         Ok(IndexedLog { found, proof })
     };
     rows.iter().map(log).collect()

@@ -172,8 +172,8 @@ async fn receipts(
     let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE block_number = $1 {at} ORDER BY log_index");
     let mut logs: Vec<(u64, Log)> = Vec::new();
     for row in question.query(&sql, &[&int8(number)]).await? {
-        let fields = Fields::of(&row)?;
-        logs.push((fields.index("transaction_index")?, fields.log()?));
+        let row = Fields::of(&row)?.log()?;
+        logs.push((row.transaction_index, row.log));
     }
     let sql = format!(
         "SELECT {RECEIPT} FROM rootlight.receipts WHERE block_number = $1 {at} ORDER BY transaction_index"

@@ -70,14 +70,27 @@ impl<'a> Fields<'a> {
         Ok(RawUint::padded(self.numeric(column)?, len))
     }
 
-    /// A log; the columns are those of [`LOG`].
-    pub(crate) fn log(&self) -> Result<Log, IndexError> {
+    /// A value at a position; looking columns up by their names costs more than decoding them.
+    fn at<T: tokio_postgres::types::FromSql<'a>>(&self, position: usize) -> Result<T, IndexError> {
+        Ok(self.row.try_get(position)?)
+    }
+
+    /// A log; the columns are those of [`LOG`], in their order.
+    pub(crate) fn log(&self) -> Result<LogRow, IndexError> {
+        let damaged = || self.damaged("a log");
+        let index = |position| u64::try_from(self.at::<i32>(position)?).map_err(|_| damaged());
         let mut topics = Vec::new();
-        for column in ["topic0", "topic1", "topic2", "topic3"] {
-            let Some(bytes) = self.get::<Option<&[u8]>>(column)? else { break };
-            topics.push(B256::try_from(bytes).map_err(|_| self.damaged(column))?);
+        for position in 5..9 {
+            let Some(bytes) = self.at::<Option<&[u8]>>(position)? else { break };
+            topics.push(B256::try_from(bytes).map_err(|_| damaged())?);
         }
-        Ok(Log { address: self.address("address")?, topics, data: self.bytes("data")? })
+        let address = Address::try_from(self.at::<&[u8]>(4)?).map_err(|_| damaged())?;
+        Ok(LogRow {
+            log_index: index(1)?,
+            transaction_index: index(2)?,
+            transaction: B256::try_from(self.at::<&[u8]>(3)?).map_err(|_| damaged())?,
+            log: Log { address, topics, data: Bytes::copy_from_slice(self.at(9)?) },
+        })
     }
 
     /// A transaction; the columns are those of [`TRANSACTION`]. It has the hash of its row.
@@ -109,6 +122,15 @@ impl<'a> Fields<'a> {
         let (total, used) = (self.number("cumulative_gas_used")?, self.number("gas_used")?);
         Ok(Receipt::new(self.get("success")?, total, used, logs))
     }
+}
+
+/// A log with its places in the block.
+pub(crate) struct LogRow {
+    pub(crate) log_index: u64,
+    pub(crate) transaction_index: u64,
+    /// Hash of the transaction.
+    pub(crate) transaction: B256,
+    pub(crate) log: Log,
 }
 
 /// Columns of a log.

@@ -44,9 +44,13 @@ impl Tail {
         }
     }
 
-    /// Follows the head, from a range on; `None` if the index begins above the head.
-    pub(crate) async fn run(&mut self, range: Option<Range>) -> Result<(), LoadError> {
-        let Some(range) = range else {
+    /// Follows the head, from the first of these ranges that is not full.
+    pub(crate) async fn run(&mut self, newest: &[Range]) -> Result<(), LoadError> {
+        // An earlier run may have ended between the last batch of a partition and its indexes.
+        for range in newest.iter().filter(|range| range.is_full() && !range.searchable) {
+            self.step.writer.make_searchable(range.first).await?;
+        }
+        let Some(range) = newest.iter().find(|range| !range.is_full()).or(newest.last()) else {
             return Err(SourceError::Passing("the head is below the first block of the index".into()).into());
         };
         self.next = range.next;

@@ -271,8 +271,7 @@ impl PostgresServer {
     fn is_ready(&self) -> bool {
         let output = self
             .command("pg_isready")
-            .arg("-q")
-            .arg("-h")
+            .args(["-q", "-p", &self.port.to_string(), "-h"])
             .arg(self.folder.path())
             .stdout(Stdio::null())
             .status();

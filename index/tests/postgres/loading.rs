@@ -246,7 +246,9 @@ async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
     drop(place.writer().await);
     let source = Arc::new(Memory::of(chain(0, 0, 900, B256::ZERO)));
     for round in 0..12_u64 {
-        let running = loader(&place, source.clone(), options(true));
+        // Partitions are filled in parallel, or one after the other.
+        let settled = if round % 2 == 0 { 50 } else { 10_000 };
+        let running = loader(&place, source.clone(), LoaderOptions { settled, ..options(true) });
         let task = tokio::spawn(async move { running.run().await });
         tokio::time::sleep(Duration::from_millis(20 + 13 * round)).await;
         task.abort();
@@ -262,8 +264,9 @@ async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
         );
         assert_eq!((counts[1], counts[2]), (2 * counts[0], 2 * counts[0]));
     }
-    loader(&place, source.clone(), options(true)).run().await.unwrap();
+    loader(&place, source.clone(), LoaderOptions { settled: 10_000, ..options(true) }).run().await.unwrap();
     assert_eq!(place.counts().await, counts_of(901));
+    assert_eq!(place.reader().await.status().await.unwrap().covered, [(0, 900)]);
     check_hashes(&place, &source).await;
 }
 
@@ -295,4 +298,19 @@ async fn a_full_disk_holds_loading_up_and_loses_nothing() {
     task.await.unwrap().unwrap();
     assert_eq!(place.counts().await, counts_of(401));
     check_hashes(&place, &source).await;
+}
+
+/// An earlier process ended between the last block of a partition and its indexes.
+#[tokio::test(flavor = "multi_thread")]
+async fn full_partitions_without_indexes_get_them_at_the_next_start() {
+    for settled in [50, 10_000] {
+        let Some(place) = Place::new().await else { return };
+        let source = Arc::new(Memory::of(chain(0, 0, 250, B256::ZERO)));
+        let writer = place.writer().await;
+        writer.prepare(250).await.unwrap();
+        writer.append(&source.blocks(0, 220).await.unwrap()).await.unwrap();
+        drop(writer);
+        loader(&place, source, LoaderOptions { settled, ..options(true) }).run().await.unwrap();
+        assert_eq!(place.reader().await.status().await.unwrap().covered, [(0, 250)]);
+    }
 }
