@@ -40,13 +40,13 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         name: "rootlight_verify",
         features: "verify",
         settings: &["profile.wasm.package.sha2.opt-level=\"z\""],
-        gate: Some(84_600),
+        gate: Some(85_000),
     },
     Artefact {
         name: "rootlight",
         features: "light,work-start,fast-keccak",
         settings: &[],
-        gate: Some(329_500),
+        gate: Some(330_000),
     },
     // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
     // optimised for size.
@@ -58,7 +58,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.sha2.opt-level=\"s\"",
             "profile.wasm.package.alloy-rlp.opt-level=\"s\"",
         ],
-        gate: Some(475_500),
+        gate: Some(477_000),
     },
     // The light client with networks that the caller describes, for tests. No user loads it, so it is optimised by one
     // round of passes only.
