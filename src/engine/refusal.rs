@@ -305,6 +305,16 @@ impl Refusal {
         )
     }
 
+    /// Whether no upstream gives a proof, so that an answer without one is all that can be had.
+    #[cfg(feature = "light")]
+    pub(crate) fn lacks_proof(&self) -> bool {
+        #[cfg(feature = "local")]
+        if matches!(self, Self::NoReceipts { .. } | Self::NotInNewestBlocks { .. }) {
+            return true;
+        }
+        matches!(self, Self::Unproven(_) | Self::NoStateProofs { .. })
+    }
+
     /// Adds that no upstream gives the receipts for which a block was executed. Limits and time stand for themselves.
     #[cfg(all(feature = "light", feature = "local"))]
     pub(crate) fn of_execution(self, failure: &FactFailure) -> Self {

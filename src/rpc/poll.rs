@@ -130,7 +130,7 @@ impl Poll {
             let poll = if asked { Self::relay(member, request, pinned)? } else { None };
             return poll.ok_or(RpcError::Refused(refusal));
         }
-        let without_proof = matches!(refusal, Refusal::Unproven(_) | Refusal::NoStateProofs { .. });
+        let without_proof = refusal.lacks_proof();
         let asked = Some(request.row);
         let asked = asked.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
         // Only this host knows its filters.

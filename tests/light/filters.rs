@@ -160,6 +160,9 @@ fn a_poll_without_proof_is_an_error_and_loses_nothing() {
         "rsk_getRawTransactionReceiptByHash",
         "eth_getBlockReceipts",
         "rootlight_getReceipts",
+        // With proofs of state, the block is executed again.
+        "eth_getProof",
+        "rsk_getProof",
     ]);
     let refused = world.light.call("eth_getFilterChanges", &json!([id])).unwrap_err();
     assert_eq!(refused["code"], -32002, "{refused}");
