@@ -35,7 +35,8 @@ test('every lie is believed by a wallet, and caught by name by the light client'
       if (truth) assert.equal(honest, `${truth} verified`, name);
       await page.locator('#lie').check();
       await settled(page);
-      assert.equal(await answered(), 'refused No answer', name);
+      // The block of a log is executed again on state that Node A proves.
+      assert.equal(await answered(), name === 'log' ? `${truth} verified` : 'refused No answer', name);
       if (lie) assert.equal(await believed(), lie, name);
       assert.match(await page.textContent('#liar .note.bad'), /^Node A was caught\./, name);
       assert.match(await page.textContent('#liar .note.bad'), reason, name);

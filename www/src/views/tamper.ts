@@ -28,8 +28,10 @@ function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
   const value = proven === undefined
     ? el('p', { class: 'value', id: 'answered' }, el('span', { class: 'badge bad' }, 'refused'), ' No answer')
     : el('p', { class: 'value', id: 'answered' }, proven, ' ', el('span', { class: 'badge good' }, 'verified'));
+  const alone = lies && !helped;
   const why = proven === undefined
     ? 'Better no answer than a false one. Add an honest node, and there is one.'
+    : alone && fault ? 'It left out what Node A says, and ran the block again on proven state: what comes out is what the block commits to.'
     : lies && helped ? `${NODES[1]} brought the proof of the true answer. One honest node among any number of liars is enough.` : `Checked in ${grouped(Math.max(1, Math.round(outcome.millis)))} ms, from the first block to the answer.`;
   return el('div', { class: 'side good' },
     el('h3', {}, helped ? 'The light client in this tab, with Nodes A and B' : 'The light client in this tab, connected to Node A'),
