@@ -13,8 +13,7 @@ use prometheus_client::registry::Registry;
 use rootlight_index::LoadEvent;
 use tokio::net::TcpListener;
 
-/// The content type of OpenMetrics, which Prometheus has read since 2.5.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use crate::metrics;
 
 /// What an indexer has done.
 #[derive(Debug)]
@@ -93,7 +92,7 @@ impl IndexMetrics {
         tracing::info!("metrics on http://{}/metrics", listener.local_addr()?);
         let text = move || {
             let text = self.text().unwrap_or_default();
-            std::future::ready(([(CONTENT_TYPE, OPEN_METRICS)], text))
+            std::future::ready(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
         };
         axum::serve(listener, Router::new().route("/metrics", get(text))).await
     }
