@@ -89,7 +89,7 @@ impl Database {
         Ok(client)
     }
 
-    /// Makes a pool of at most so many connections, which are opened when they are needed.
+    /// Makes a pool of at most `size` connections, which are opened when they are needed.
     ///
     /// # Errors
     /// [`IndexError::Pool`].

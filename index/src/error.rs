@@ -72,12 +72,12 @@ pub enum IndexError {
     },
     /// A newer indexer has taken over; nothing was written.
     #[error(
-        "a newer indexer has taken over this index (number {found}, this one has {own}); nothing was written"
+        "a newer indexer has taken over this index (epoch {found}, this one has {own}); nothing was written"
     )]
     Fenced {
-        /// The fencing number of this indexer.
+        /// The epoch of this indexer.
         own: i64,
-        /// The number in the index.
+        /// The epoch in the index.
         found: i64,
     },
     /// The batch does not continue what is loaded.
@@ -202,7 +202,7 @@ impl From<deadpool_postgres::PoolError> for IndexError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockError {
-    /// Transactions or receipts are not those of the header.
+    /// The transactions or receipts do not match the header.
     #[error("block {number}: {error}")]
     Body {
         /// The block.

@@ -15,7 +15,8 @@ use crate::step::{LoadError, LoadEvent, LoaderOptions, Observer, Step};
 use crate::tail::Tail;
 use crate::writer::{Setup, Writer};
 
-/// How often the lock is asked for again after the connection that held it broke: the server may need a minute to notice.
+/// Most attempts to take the lock again after the connection that held it broke: the server may take a minute to notice
+/// that the connection is gone.
 const RELOCKS: u32 = 45;
 
 /// Fills an index from a source and keeps it at the source's head.

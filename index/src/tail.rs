@@ -10,7 +10,7 @@ use crate::state::Range;
 use crate::step::{LoadError, LoadEvent, LoaderOptions, Step};
 use crate::writer::MAX_REORGANISATION;
 
-/// First step back, in blocks, where the source does not know its own hashes; it doubles each time.
+/// First step back, in blocks, if the source cannot tell the hash of a block at a height; it doubles each time.
 const FIRST_REWIND: u64 = 8;
 
 /// Follows the head of a source.

@@ -1,4 +1,4 @@
-//! The writer of an index: the lock, the fencing number, and the transactions that change rows.
+//! The writer of an index: the lock, the epoch that shuts out older writers, and the transactions that change rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -105,10 +105,11 @@ impl BlockObserver for Receipts {
     }
 }
 
-/// Looks for a transaction in the newest blocks of the chain. Returns its block and its index there.
+/// Looks for a transaction in the newest blocks of the chain. Returns its block and its index there; `None` if these
+/// blocks do not contain it.
 ///
 /// # Errors
-/// Bodies that are missing; a refusal if the blocks do not have it.
+/// Bodies that are missing.
 pub(super) fn search(
     view: &dyn View,
     chain: &ChainView,

@@ -44,7 +44,7 @@ pub struct LightView<'a> {
     /// Whether an answer rests on a header that only the host's own node shows.
     #[cfg(feature = "node-methods")]
     of_own_node: Cell<bool>,
-    /// Blocks that were executed because no upstream has a method for their receipts.
+    /// Blocks that were executed again because no upstream has a method for their receipts.
     #[cfg(feature = "local")]
     executed: RefCell<ExecutedBlocks>,
 }

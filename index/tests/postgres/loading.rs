@@ -21,7 +21,7 @@ pub(crate) struct Memory {
     answers: AtomicU64,
     /// Pause before each answer.
     pause: Duration,
-    /// Whether the source knows its own hashes.
+    /// Whether the source can tell the hash of a block at a height.
     knows_hashes: bool,
 }
 
