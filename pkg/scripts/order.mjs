@@ -2,61 +2,19 @@
 // brotli writes a repetition shorter the nearer it is. The order by mangled names, in which instances of a generic function are
 // adjacent, is 1.3 % larger.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { CUSTOM, functionBodies, importedFunctions, sections } from './module.mjs';
 
-const [CUSTOM, IMPORT, CODE] = [0, 2, 10];
+const [IMPORT, CODE] = [2, 10];
 
 /** Bytes of a piece by which functions are compared: a constant or a local with the instruction that uses it. */
 const PIECE = 4;
 
 const file = process.argv[2];
 const bytes = readFileSync(file);
-let at = 8;
-
-function number() {
-  let [value, scale] = [0, 1];
-  for (;;) {
-    const byte = bytes[at++];
-    value += (byte & 0x7f) * scale;
-    if (byte < 0x80) return value;
-    scale *= 0x80;
-  }
-}
-
-function text() {
-  const length = number();
-  at += length;
-  return bytes.toString('utf8', at - length, at);
-}
-
-/** The sections without the names, the number of imported functions, and the bodies of the others. */
-const kept = [];
-const functions = [];
-let imported = 0;
-while (at < bytes.length) {
-  const start = at;
-  const id = bytes[at++];
-  const length = number();
-  const end = at + length;
-  const isNames = id === CUSTOM && text() === 'name';
-  if (id === IMPORT) {
-    for (let count = number(); count > 0; count -= 1) {
-      text();
-      text();
-      if (bytes[at++] !== 0) throw new Error('an import that is no function');
-      number();
-      imported += 1;
-    }
-  }
-  if (id === CODE) {
-    for (let count = number(); count > 0; count -= 1) {
-      const size = number();
-      functions.push(bytes.subarray(at, at + size));
-      at += size;
-    }
-  }
-  at = end;
-  if (!isNames) kept.push(bytes.subarray(start, end));
-}
+const all = sections(bytes);
+const section = (wanted) => all.find(({ id }) => id === wanted);
+const imported = importedFunctions(bytes, section(IMPORT));
+const functions = functionBodies(bytes, section(CODE)).map(({ start, end }) => bytes.subarray(start, end));
 
 /** The different pieces of each function, numbered from 0. */
 const numbers = new Map();
@@ -107,5 +65,6 @@ const named = [...Array(imported).keys()].map((index) => [index, `import${index}
 named.push(...functions.map((_, index) => [index + imported, String(places.get(index)).padStart(8, '0')]));
 const entries = named.flatMap(([index, name]) => [...encoded(index), ...encoded(name.length), ...Buffer.from(name)]);
 const names = [...encoded(named.length), ...entries];
-const section = [...encoded(4), ...Buffer.from('name'), 1, ...encoded(names.length), ...names];
-writeFileSync(file, Buffer.concat([bytes.subarray(0, 8), ...kept, Buffer.from([CUSTOM, ...encoded(section.length), ...section])]));
+const custom = [...encoded(4), ...Buffer.from('name'), 1, ...encoded(names.length), ...names];
+const kept = all.filter(({ name }) => name !== 'name').map(({ start, end }) => bytes.subarray(start, end));
+writeFileSync(file, Buffer.concat([bytes.subarray(0, 8), ...kept, Buffer.from([CUSTOM, ...encoded(custom.length), ...custom])]));

@@ -7,6 +7,7 @@
 // The module must be linked with `--emit-relocs`: it then says which function and which constant refers to which. A constant is
 // unused if no exported function reaches it other than through what is replaced. The sections with this information are removed.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { CUSTOM, functionBodies, importedFunctions, reader, sections } from './module.mjs';
 
 /** A path in the standard library as rustc mangles it. */
 const path = (rest) => new RegExp(`^_RI?(N[a-zA-Z])+Cs[0-9A-Za-z]*_${rest}`);
@@ -31,7 +32,7 @@ const REPLACED = [
 ];
 const [UNREACHABLE, NOTHING, END] = [0x00, 0x01, 0x0b];
 
-const [CUSTOM, TYPE, IMPORT, FUNCTION, EXPORT, CODE, DATA] = [0, 1, 2, 3, 7, 10, 11];
+const [TYPE, IMPORT, FUNCTION, EXPORT, CODE, DATA] = [1, 2, 3, 7, 10, 11];
 /** Kinds of symbols. */
 const [OF_FUNCTION, OF_DATA, OF_SECTION] = [0, 1, 3];
 /** Symbol flags: defined elsewhere, and a name that differs from the import's. */
@@ -43,59 +44,6 @@ const CALL = 0;
 const FUNCTIONS = new Set([CALL, 1, 2, 12, 18, 19, 24, 26]);
 /** Instructions. */
 const [CALLS, CONSTANT, LOCAL] = [0x10, 0x41, 0x20];
-
-/** Reads numbers, names and positions of a module from an offset on. */
-function reader(bytes, at = 0) {
-  const read = {
-    get at() {
-      return at;
-    },
-    byte: () => bytes[at++],
-    skip: (count) => (at += count),
-    number() {
-      let [value, scale] = [0, 1];
-      for (;;) {
-        const byte = bytes[at++];
-        value += (byte & 0x7f) * scale;
-        if (byte < 0x80) return value;
-        scale *= 0x80;
-      }
-    },
-    name() {
-      const length = read.number();
-      at += length;
-      return bytes.toString('utf8', at - length, at);
-    },
-    list: (item) => Array.from({ length: read.number() }, (_, index) => item(index)),
-  };
-  return read;
-}
-
-/** The sections of a module: where each begins, where its contents begin, and where it ends. */
-function sections(bytes) {
-  const found = [];
-  const read = reader(bytes, 8);
-  while (read.at < bytes.length) {
-    const start = read.at;
-    const id = read.byte();
-    const length = read.number();
-    const contents = read.at;
-    const name = id === CUSTOM ? read.name() : '';
-    found.push({ id, name, start, contents, body: read.at, end: contents + length });
-    read.skip(contents + length - read.at);
-  }
-  return found;
-}
-
-/** Skips an import; returns whether it is a function. */
-function importsFunction(read) {
-  read.name();
-  read.name();
-  const kind = read.byte();
-  if (kind === 0) read.number();
-  else throw new Error(`an import of kind ${kind}: only functions are expected`);
-  return true;
-}
 
 /** The names of functions, each with the function's index. */
 function functionNames(bytes, { body, end }) {
@@ -162,17 +110,10 @@ const signatures = types.list(() => {
   types.byte();
   return { parameters: types.list(() => types.byte()).length, results: types.list(() => types.byte()).length };
 });
-const imports = section(IMPORT) && reader(bytes, section(IMPORT).contents);
-const imported = imports ? imports.list(() => importsFunction(imports)).length : 0;
+const imported = importedFunctions(bytes, section(IMPORT));
 const declared = reader(bytes, section(FUNCTION).contents);
 const typeOf = declared.list(() => declared.number());
-const code = reader(bytes, section(CODE).contents);
-const functions = code.list(() => {
-  const length = code.number();
-  const start = code.at;
-  code.skip(length);
-  return { start, end: start + length };
-});
+const functions = functionBodies(bytes, section(CODE));
 const names = functionNames(bytes, all.find(({ name }) => name === 'name'));
 const signature = (index) => signatures[typeOf[index - imported]];
 
