@@ -7,11 +7,12 @@ use rootlight::types::Transaction;
 use rootlight::types::json::JsonBlock;
 use rootlight::types::{B256, Block, SealedHeader};
 use serde_json::json;
+use serde_json::value::RawValue;
 use tracing::debug;
 
 use super::error::FetchError;
 use super::whole::{block_of, text_of, whole_block, whole_header};
-use crate::upstream::{Upstream, UpstreamError, call, quantity};
+use crate::upstream::{Upstream, UpstreamError, UpstreamResult, call, quantity};
 
 /// Most blocks in a window; the upstream's client splits the window into batches that the upstream accepts.
 pub(crate) const WINDOW: u64 = 64;
@@ -68,25 +69,39 @@ async fn block_objects(
     first: u64,
     last: u64,
 ) -> Result<Vec<(SealedHeader, JsonBlock)>, FetchError> {
-    let last = last.min(first.saturating_add(WINDOW - 1));
-    let calls =
-        (first..=last).map(|number| call("eth_getBlockByNumber", json!([quantity(number), true]))).collect();
     let mut headers = Vec::new();
-    for (number, answer) in (first..).zip(upstream.request(calls).await) {
+    for (number, answer) in (first..).zip(ask_window(upstream, first, last, true).await) {
         let text = match answer {
             Ok(text) if text.get() == "null" => break,
             // A recording ends before the height that was asked for.
             Err(UpstreamError::NotRecorded(_)) => break,
             answer => text_of(number, answer)?,
         };
-        let raw = call("rsk_getRawBlockHeaderByNumber", json!([quantity(number)]));
-        let (header, block) = whole_header(upstream, network, (number, None), &text, raw).await?;
-        if header.number != number {
-            return Err(FetchError::OtherBlock { number, found: header.number });
-        }
-        headers.push((header, block));
+        headers.push(header_at(upstream, network, number, &text).await?);
     }
     Ok(headers)
+}
+
+/// Requests the blocks of a window by number, with whole transactions or with their hashes.
+async fn ask_window(upstream: &dyn Upstream, first: u64, last: u64, full: bool) -> Vec<UpstreamResult> {
+    let last = last.min(first.saturating_add(WINDOW - 1));
+    let block = |number| call("eth_getBlockByNumber", json!([quantity(number), full]));
+    upstream.request((first..=last).map(block).collect()).await
+}
+
+/// The header in a response to a request by number, and the block object.
+async fn header_at(
+    upstream: &dyn Upstream,
+    network: &Network,
+    number: u64,
+    text: &RawValue,
+) -> Result<(SealedHeader, JsonBlock), FetchError> {
+    let raw = call("rsk_getRawBlockHeaderByNumber", json!([quantity(number)]));
+    let (header, block) = whole_header(upstream, network, (number, None), text, raw).await?;
+    match header.number {
+        found if found == number => Ok((header, block)),
+        found => Err(FetchError::OtherBlock { number, found }),
+    }
 }
 
 /// Fetches headers from `first` up to `last`, or up to the end of the upstream's chain or of the window.
@@ -99,21 +114,13 @@ pub async fn fetch_headers(
     first: u64,
     last: u64,
 ) -> Result<Vec<SealedHeader>, FetchError> {
-    let last = last.min(first.saturating_add(WINDOW - 1));
-    let calls =
-        (first..=last).map(|number| call("eth_getBlockByNumber", json!([quantity(number), false]))).collect();
     let mut headers = Vec::new();
-    for (number, answer) in (first..).zip(upstream.request(calls).await) {
+    for (number, answer) in (first..).zip(ask_window(upstream, first, last, false).await) {
         let text = text_of(number, answer)?;
         if text.get() == "null" {
             break;
         }
-        let raw = call("rsk_getRawBlockHeaderByNumber", json!([quantity(number)]));
-        let (header, _) = whole_header(upstream, network, (number, None), &text, raw).await?;
-        if header.number != number {
-            return Err(FetchError::OtherBlock { number, found: header.number });
-        }
-        headers.push(header);
+        headers.push(header_at(upstream, network, number, &text).await?.0);
     }
     Ok(headers)
 }
