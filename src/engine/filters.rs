@@ -3,6 +3,8 @@
 //! On an executed chain they report the chain's own events. On a light client they need only a [`View`] of the present
 //! head: what a reorganisation took back follows from the reported blocks that are no longer canonical.
 
+#[cfg(all(feature = "hosted", feature = "light"))]
+mod carried;
 #[cfg(feature = "local")]
 mod events;
 mod owner;
@@ -13,6 +15,8 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use alloy_primitives::{B256, keccak256};
 
+#[cfg(all(feature = "hosted", feature = "light"))]
+pub use self::carried::CarriedError;
 pub use self::owner::{KEY_ASKERS, Owner};
 #[cfg(feature = "light")]
 use self::seen::Seen;

@@ -14,7 +14,7 @@ use super::{
     sync::{HeaderSync, UpstreamState},
 };
 use crate::{
-    consensus::{ChainView, Checkpoint, Network},
+    consensus::{ChainView, Checkpoint, HeaderChain, Network},
     exec::CallPolicy,
 };
 
@@ -75,10 +75,9 @@ impl FromStr for Unproven {
 
 /// Age of the head in seconds. `None` if the head is ahead of the clock, or if the network has no rules for block
 /// times.
-fn age(sync: &HeaderSync, now: Now) -> Option<u64> {
-    let head = sync.chain()?.head();
-    let age = now.unix.checked_sub(head.timestamp);
-    age.filter(|_| sync.network().params.future_bound > 0)
+fn age(chain: Option<&ChainView>, now: Now) -> Option<u64> {
+    let age = now.unix.checked_sub(chain?.head().timestamp);
+    age.filter(|_| chain.is_some_and(|chain| chain.network().params.future_bound > 0))
 }
 
 /// The chain and the state of synchronization at one moment.
@@ -134,9 +133,17 @@ impl PinnedHead {
             progress: sync.progress(),
             low_work: sync.low_work().copied(),
             states: sync.upstreams(),
-            age: age(sync, now),
+            age: age(sync.chain().map(HeaderChain::view), now),
             to_prove: sync.unproven().map_or(0, |number| number.saturating_sub(sync.start())),
         }
+    }
+
+    /// The same state of synchronization, seen with an earlier state of the chain.
+    #[cfg(feature = "hosted")]
+    pub(crate) fn showing(mut self, chain: ChainView, now: Now) -> Self {
+        self.age = age(Some(&chain), now);
+        self.chain = Some(chain);
+        self
     }
 
     /// The network's parameters.

@@ -23,6 +23,9 @@ use crate::{
     },
 };
 
+#[cfg(feature = "hosted")]
+use crate::{consensus::ChainView, engine::CarriedError};
+
 /// Most fact stores that wait for the cache. Further ones are dropped, and their facts are fetched again when needed.
 pub const MAX_WAITING: usize = 256;
 
@@ -45,6 +48,9 @@ pub struct SharedClient<S: Share> {
     /// Facts that sessions have proven and that are not in the cache yet.
     learned: S::Lock<Vec<FactStore>>,
     filters: S::Lock<Filters>,
+    /// The chain that messages see in place of the newest one.
+    #[cfg(feature = "hosted")]
+    shown: S::Lock<Option<ChainView>>,
     dispatcher: Dispatcher,
     config: Arc<ClientConfig>,
     /// The connection of messages that come from the host itself.
@@ -93,6 +99,8 @@ impl<S: Share> SharedClient<S> {
             cache: S::Lock::new(FactCache::new()),
             learned: S::Lock::new(Vec::new()),
             filters: S::Lock::new(Filters::new(B256::ZERO)),
+            #[cfg(feature = "hosted")]
+            shown: S::Lock::new(None),
             dispatcher: Dispatcher::new(),
             config: Arc::new(config),
             connection: Arc::new(Connection::default().with_subscriptions(MAX_FILTERS)),
@@ -194,7 +202,19 @@ impl<S: Share> SharedClient<S> {
 
     /// The present state of the chain, as a message that arrives now sees it.
     pub fn pin(&self, now: Now) -> PinnedHead {
-        PinnedHead::new(&self.sync.read(), self.config.clone(), now)
+        let pinned = PinnedHead::new(&self.sync.read(), self.config.clone(), now);
+        #[cfg(feature = "hosted")]
+        if let Some(chain) = self.shown.read().as_ref() {
+            return pinned.showing(chain.clone(), now);
+        }
+        pinned
+    }
+
+    /// Sets the chain that messages see from now on: one that this client has verified before, or, with `None`, the
+    /// newest one. Hosts that answer together show the same block in this way.
+    #[cfg(feature = "hosted")]
+    pub fn show(&self, chain: Option<ChainView>) {
+        *self.shown.write() = chain;
     }
 
     /// Starts answering a message of the host itself that arrives at `now`. It sees the present head until it is
@@ -245,6 +265,24 @@ impl<S: Share> SharedClient<S> {
     pub fn disconnect(&self, connection: &Connection) {
         connection.close();
         self.filters.write().close(connection.number());
+    }
+
+    /// The bytes of a filter for another host ([`Filters::carry`]). It does not exist here afterwards.
+    #[cfg(feature = "hosted")]
+    pub fn hand_over(&self, id: u128) -> Option<Vec<u8>> {
+        let mut filters = self.filters.write();
+        let bytes = filters.carry(id);
+        filters.forget(id);
+        bytes
+    }
+
+    /// Takes over a filter from another host; see [`Filters::take_over`].
+    ///
+    /// # Errors
+    /// The bytes are no filter of this version.
+    #[cfg(feature = "hosted")]
+    pub fn take_over(&self, id: u128, bytes: &[u8], now: Now) -> Result<(), CarriedError> {
+        self.filters.write().take_over(id, bytes, now.unix)
     }
 
     /// The requests to an upstream for the receipts of transactions that callers of this host have sent. None while

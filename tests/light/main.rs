@@ -6,6 +6,7 @@ mod support;
 mod client;
 mod differential;
 mod filters;
+mod hosts;
 mod offline;
 mod places;
 mod policy;

@@ -172,6 +172,22 @@ impl ChainView {
         unproven.and_then(|unproven| self.entries.get(&unproven.hash)).unwrap_or(below)
     }
 
+    /// The chain as it would be without the blocks above this canonical one. `None` if the block is not canonical or its
+    /// header is not kept, or while restored headers are unproven. Headers above it stay known, as those of another
+    /// branch do. It takes a step for each block that is left out.
+    #[must_use]
+    pub fn ending_at(&self, hash: &B256) -> Option<Self> {
+        let head = self.entries.get(hash).filter(|entry| self.is_canonical(entry.number(), hash))?;
+        if self.unproven.is_some() || head.number() < self.lowest {
+            return None;
+        }
+        let mut canonical = self.canonical.clone();
+        for number in head.number().saturating_add(1)..=self.head.number() {
+            canonical.remove(&number);
+        }
+        Some(Self { head: head.clone(), canonical, ..self.clone() })
+    }
+
     /// Number of blocks on top of a canonical block; `None` off the heaviest chain.
     #[must_use]
     pub fn depth(&self, number: u64, hash: &B256) -> Option<u64> {

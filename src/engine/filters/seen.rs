@@ -27,17 +27,17 @@ const LOG_BYTES: usize = 256;
 
 /// A reported block, with the reported logs of it.
 #[derive(Debug, Clone)]
-struct ReportedBlock {
-    block: BlockRef,
-    logs: Vec<FoundLog>,
+pub(super) struct ReportedBlock {
+    pub(super) block: BlockRef,
+    pub(super) logs: Vec<FoundLog>,
 }
 
 /// The blocks that a filter has reported, and the transactions that it has not reported yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     /// The last reported blocks, oldest first.
-    trail: Vec<ReportedBlock>,
-    pending: Vec<B256>,
+    pub(super) trail: Vec<ReportedBlock>,
+    pub(super) pending: Vec<B256>,
 }
 
 impl Seen {

@@ -1,0 +1,146 @@
+//! Several hosts that answer together: they show the same block, and a filter moves from one to another.
+
+use crate::support;
+
+use rootlight::consensus::Network;
+use rootlight::light::Now;
+use serde_json::{Value, json};
+use support::{
+    dev::Dev,
+    light::{Light, Upstream},
+};
+
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+/// Deploys a contract that emits a log whenever it is called.
+const LOGS: &str = "0x6005600c60003960056000f360006000a000";
+const NOW: Now = Now { unix: 1_900_000_000, millis: 0 };
+
+struct World {
+    dev: Dev,
+    hosts: [Light; 2],
+    contract: Value,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut dev = Dev::instant();
+        let hash = dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGS, "gas": "0x30d40"}]));
+        let contract = dev.get("eth_getTransactionReceipt", json!([hash]))["contractAddress"].clone();
+        let host = || Light::new(Network::regtest(), Upstream::new(dev.client.snapshot()));
+        let hosts = [host(), host()];
+        // As hosts that do not know each other's filters, they derive ids from secrets of their own.
+        for (index, host) in hosts.iter().enumerate() {
+            host.client.hide_filters(rootlight::types::B256::repeat_byte(index as u8 + 1));
+        }
+        Self { dev, hosts, contract }
+    }
+
+    fn block(&mut self) {
+        self.dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": self.contract, "gas": "0x186a0"}]));
+    }
+
+    fn follow(&mut self) {
+        for host in &mut self.hosts {
+            host.upstream.chain = self.dev.client.snapshot();
+            host.sync();
+        }
+    }
+
+    fn ask(&mut self, host: usize, method: &str, params: Value) -> Value {
+        self.hosts[host].call(method, &params).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Lets a filter move from one host to the other.
+    fn carry(&mut self, id: &Value, from: usize) {
+        let number = u128::from_str_radix(&id.as_str().unwrap()[2..], 16).unwrap();
+        let bytes = self.hosts[from].client.hand_over(number).expect("a filter");
+        let gone = self.hosts[from].call("eth_getFilterChanges", &json!([id])).unwrap_err();
+        assert_eq!(gone["message"], "filter not found");
+        self.hosts[1 - from].client.take_over(number, &bytes, NOW).unwrap();
+    }
+}
+
+fn places(logs: &Value) -> Vec<(String, bool)> {
+    let place = |log: &Value| (log["blockNumber"].as_str().unwrap().to_owned(), log["removed"] == true);
+    logs.as_array().unwrap().iter().map(place).collect()
+}
+
+#[test]
+fn a_filter_that_moves_reports_everything_once_and_what_its_other_host_reported_is_taken_back() {
+    let mut world = World::new();
+    let wanted = json!([{"address": world.contract}]);
+    let logs = world.ask(0, "eth_newFilter", wanted);
+    let blocks = world.ask(0, "eth_newBlockFilter", json!([]));
+    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
+    let before = world.dev.get("evm_snapshot", json!([]));
+    world.block();
+    world.block();
+    world.follow();
+    world.carry(&logs, 0);
+    let told = world.ask(1, "eth_getFilterChanges", json!([logs]));
+    assert_eq!(places(&told), [("0x2".into(), false), ("0x3".into(), false)]);
+    world.carry(&logs, 1);
+    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
+
+    // Another branch. The host that takes it back is not the one that reported it.
+    world.dev.get("evm_revert", json!([before]));
+    for _ in 0..3 {
+        world.dev.get("evm_mine", json!([]));
+    }
+    world.follow();
+    let taken_back = world.ask(0, "eth_getFilterChanges", json!([logs]));
+    assert_eq!(places(&taken_back), [("0x2".into(), true), ("0x3".into(), true)]);
+    world.carry(&blocks, 0);
+    assert_eq!(world.ask(1, "eth_getFilterChanges", json!([blocks])).as_array().unwrap().len(), 3);
+    assert_eq!(world.ask(1, "eth_uninstallFilter", json!([blocks])), true);
+}
+
+#[test]
+fn bytes_of_another_version_or_damaged_ones_are_no_filter() {
+    let mut world = World::new();
+    let id = world.ask(0, "eth_newBlockFilter", json!([]));
+    let number = u128::from_str_radix(&id.as_str().unwrap()[2..], 16).unwrap();
+    let bytes = world.hosts[0].client.hand_over(number).unwrap();
+    assert!(world.hosts[0].client.hand_over(number).is_none());
+    let client = &world.hosts[1].client;
+    for bad in [&bytes[..bytes.len() - 1], &[][..], &[&[9], &bytes[1..]].concat()] {
+        assert!(client.take_over(number, bad, NOW).is_err());
+    }
+    // Subscriptions stay with their connection.
+    let subscribed = world.ask(0, "eth_subscribe", json!(["newHeads"]));
+    let number = u128::from_str_radix(&subscribed.as_str().unwrap()[2..], 16).unwrap();
+    assert!(world.hosts[0].client.hand_over(number).is_none());
+    let heads = world.ask(0, "eth_getFilterChanges", json!([subscribed]));
+    assert_eq!(heads, json!([]), "the subscription still exists");
+}
+
+#[test]
+fn messages_see_the_block_that_is_shown_until_another_one_is() {
+    let mut world = World::new();
+    let head = |world: &mut World| world.ask(0, "eth_blockNumber", json!([]));
+    assert_eq!(head(&mut world), "0x1");
+    let filter = world.ask(0, "eth_newBlockFilter", json!([]));
+    let count = |world: &mut World, tag: &str| world.ask(0, "eth_getTransactionCount", json!([ALICE, tag]));
+    let newest = |world: &World| world.hosts[0].client.sync().chain().unwrap().snapshot();
+    let first = newest(&world);
+    world.hosts[0].client.show(Some(first.clone()));
+    world.block();
+    world.block();
+    world.follow();
+    assert_eq!((head(&mut world), count(&mut world, "latest")), (json!("0x1"), json!("0x1")));
+    assert_eq!(world.ask(0, "eth_getBlockByNumber", json!(["0x2", false])), Value::Null);
+    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([filter])), json!([]));
+
+    // The block below the newest one, of which this host made no snapshot while it was the head.
+    let all = newest(&world);
+    let second = all.ending_at(&all.hash_at(2).unwrap()).unwrap();
+    assert_eq!((second.head().number, second.hash_at(3)), (2, None));
+    assert_eq!(second.depth(1, &second.hash_at(1).unwrap()), Some(1));
+    world.hosts[0].client.show(Some(second));
+    assert_eq!((head(&mut world), count(&mut world, "latest")), (json!("0x2"), json!("0x2")));
+    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([filter])).as_array().unwrap().len(), 1);
+    world.hosts[0].client.show(None);
+    assert_eq!((head(&mut world), count(&mut world, "latest")), (json!("0x3"), json!("0x3")));
+    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([filter])).as_array().unwrap().len(), 1);
+    assert!(first.ending_at(&all.head().hash()).is_none(), "a later block");
+}
