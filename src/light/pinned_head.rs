@@ -36,6 +36,10 @@ pub struct ClientConfig {
     /// The full node beside the client, if the only upstream is the host's own.
     #[cfg(feature = "node-methods")]
     pub own_node: Option<super::OwnNode>,
+    /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::tell_sent`]), because it
+    /// shares filters with other hosts. Otherwise the client knows its own.
+    #[cfg(feature = "hosted")]
+    pub host_tells_sent: bool,
     /// The bans of the host.
     #[cfg(feature = "node-methods")]
     pub bans: Option<Arc<dyn crate::types::bans::Bans>>,

@@ -246,6 +246,10 @@ impl<S: Share> SharedClient<S> {
         let (facts, observations, pinned) = session.finish();
         let mut sent = false;
         for transaction in &facts.sent {
+            #[cfg(feature = "hosted")]
+            if self.config.host_tells_sent {
+                continue;
+            }
             self.filters.write().pending(transaction.hash);
             sent = true;
         }
@@ -267,6 +271,13 @@ impl<S: Share> SharedClient<S> {
         self.filters.write().close(connection.number());
     }
 
+    /// Tells the subscriptions of transactions that were sent through this host or another one.
+    #[cfg(feature = "hosted")]
+    pub fn tell_sent(&self, transactions: &[B256]) {
+        let mut filters = self.filters.write();
+        transactions.iter().for_each(|hash| filters.pending_for_subscriptions(*hash));
+    }
+
     /// The bytes of a filter for another host ([`Filters::carry`]). It does not exist here afterwards.
     #[cfg(feature = "hosted")]
     pub fn hand_over(&self, id: u128) -> Option<Vec<u8>> {
@@ -276,13 +287,14 @@ impl<S: Share> SharedClient<S> {
         bytes
     }
 
-    /// Takes over a filter from another host; see [`Filters::take_over`].
+    /// Takes over a filter from another host; see [`Filters::take_over`]. If it is one of pending transactions, those that
+    /// were `sent` since its last poll are to be reported.
     ///
     /// # Errors
     /// The bytes are no filter of this version.
     #[cfg(feature = "hosted")]
-    pub fn take_over(&self, id: u128, bytes: &[u8], now: Now) -> Result<(), CarriedError> {
-        self.filters.write().take_over(id, bytes, now.unix)
+    pub fn take_over(&self, id: u128, bytes: &[u8], sent: &[B256], now: Now) -> Result<(), CarriedError> {
+        self.filters.write().take_over(id, bytes, sent, now.unix)
     }
 
     /// The requests to an upstream for the receipts of transactions that callers of this host have sent. None while

@@ -56,7 +56,7 @@ impl World {
         let bytes = self.hosts[from].client.hand_over(number).expect("a filter");
         let gone = self.hosts[from].call("eth_getFilterChanges", &json!([id])).unwrap_err();
         assert_eq!(gone["message"], "filter not found");
-        self.hosts[1 - from].client.take_over(number, &bytes, NOW).unwrap();
+        self.hosts[1 - from].client.take_over(number, &bytes, &[], NOW).unwrap();
     }
 }
 
@@ -96,6 +96,22 @@ fn a_filter_that_moves_reports_everything_once_and_what_its_other_host_reported_
 }
 
 #[test]
+fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions_are_told_at_once() {
+    let mut world = World::new();
+    let hash = |byte| rootlight::types::B256::repeat_byte(byte);
+    let polled = world.ask(0, "eth_newPendingTransactionFilter", json!([]));
+    let subscribed = world.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
+    let number = u128::from_str_radix(&polled.as_str().unwrap()[2..], 16).unwrap();
+    let bytes = world.hosts[0].client.hand_over(number).unwrap();
+    world.hosts[1].client.take_over(number, &bytes, &[hash(1), hash(2)], NOW).unwrap();
+    world.hosts[1].client.tell_sent(&[hash(1), hash(2)]);
+    for id in [polled, subscribed] {
+        assert_eq!(world.ask(1, "eth_getFilterChanges", json!([id])), json!([hash(1), hash(2)]));
+        assert_eq!(world.ask(1, "eth_getFilterChanges", json!([id])), json!([]));
+    }
+}
+
+#[test]
 fn bytes_of_another_version_or_damaged_ones_are_no_filter() {
     let mut world = World::new();
     let id = world.ask(0, "eth_newBlockFilter", json!([]));
@@ -104,7 +120,7 @@ fn bytes_of_another_version_or_damaged_ones_are_no_filter() {
     assert!(world.hosts[0].client.hand_over(number).is_none());
     let client = &world.hosts[1].client;
     for bad in [&bytes[..bytes.len() - 1], &[][..], &[&[9], &bytes[1..]].concat()] {
-        assert!(client.take_over(number, bad, NOW).is_err());
+        assert!(client.take_over(number, bad, &[], NOW).is_err());
     }
     // Subscriptions stay with their connection.
     let subscribed = world.ask(0, "eth_subscribe", json!(["newHeads"]));

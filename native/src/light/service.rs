@@ -8,7 +8,7 @@ use alloy_primitives::B256;
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
-use rootlight::engine::gate;
+use rootlight::engine::{CarriedError, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{ClientConfig, MAX_AGE, OwnNode, PinnedHead, SyncOptions, Unproven};
 use rootlight::rpc::{Connection, Session, SessionStep};
@@ -18,6 +18,7 @@ use tracing::warn;
 
 use super::ask::{Fetched, ask_each};
 use super::checkpoint::Start;
+use super::served::{Door, ServedHead};
 use super::{
     shared::Shared,
     sync::{self, Log},
@@ -33,6 +34,9 @@ use crate::service::{
 };
 use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
+
+/// JSON-RPC code of answers that cannot be given at present (EIP-1474).
+const NOT_READY: i32 = -32002;
 
 /// Concurrent brief runs per processor.
 const BRIEF_RUNS: usize = 4;
@@ -63,6 +67,8 @@ pub struct LightOptions {
     pub unproven: Unproven,
     /// The full node beside the client, if the only upstream is the host's own.
     pub own_node: Option<OwnNode>,
+    /// Whether [`LightService::tell_sent`] is called for the transactions that callers send.
+    pub host_tells_sent: bool,
 }
 
 impl Default for LightOptions {
@@ -76,6 +82,7 @@ impl Default for LightOptions {
             max_age: MAX_AGE,
             unproven: Unproven::Refuse,
             own_node: None,
+            host_tells_sent: false,
         }
     }
 }
@@ -93,6 +100,8 @@ pub struct LightService {
     brief: Arc<Semaphore>,
     syncing: Vec<tokio::task::JoinHandle<()>>,
     bans: Arc<HostBans>,
+    /// Whether messages are answered.
+    door: watch::Sender<Door>,
 }
 
 /// What the next step of a session needs.
@@ -154,6 +163,7 @@ impl LightService {
             max_age: options.max_age,
             unproven: options.unproven,
             own_node: options.own_node.clone(),
+            host_tells_sent: options.host_tells_sent,
             bans: Some(bans),
         };
         Shared::new(network, start, config, options.sync, secret())
@@ -187,7 +197,35 @@ impl LightService {
             brief,
             syncing,
             bans,
+            door: watch::Sender::new(Door::Open),
         }
+    }
+
+    /// What decides which verified block messages see as the newest; without it, it is the heaviest.
+    #[must_use]
+    pub fn served_head(&self) -> ServedHead {
+        ServedHead::new(self.shared.clone(), self.door.clone())
+    }
+
+    /// Takes a filter from another light client of the same network: its bytes, as of [`Self::hand_over`], and the
+    /// transactions that were sent since.
+    ///
+    /// # Errors
+    /// The bytes are no filter of this version.
+    pub fn take_over(&self, id: u128, bytes: &[u8], sent: &[B256]) -> Result<(), CarriedError> {
+        self.shared.client.take_over(id, bytes, sent, sync::now())
+    }
+
+    /// Tells subscriptions of transactions that were sent through this light client or another one.
+    pub fn tell_sent(&self, transactions: &[B256]) {
+        self.shared.client.tell_sent(transactions);
+        self.shared.changed();
+    }
+
+    /// The bytes of a filter for another light client. It does not exist here afterwards.
+    #[must_use]
+    pub fn hand_over(&self, id: u128) -> Option<Vec<u8>> {
+        self.shared.client.hand_over(id)
     }
 
     /// Whether the head has been reached at least once.
@@ -231,8 +269,26 @@ impl LightService {
         self.shared.client.sync().fault().is_some()
     }
 
+    /// Waits until messages are answered.
+    ///
+    /// # Errors
+    /// Why they are refused.
+    async fn enter(&self) -> Result<(), &'static str> {
+        if *self.door.borrow() == Door::Open {
+            return Ok(());
+        }
+        // The sender of the channel is this service's own.
+        match self.door.subscribe().wait_for(|door| *door != Door::Held).await.as_deref() {
+            Ok(Door::Shut(reason)) => Err(reason),
+            _ => Ok(()),
+        }
+    }
+
     async fn converse(&self, message: &Bytes, caller: &Caller) -> HeldAnswer {
         let error = |code, text: &'static str| HeldAnswer::failed_apart(message.clone(), code, text);
+        if let Err(reason) = self.enter().await {
+            return error(NOT_READY, reason).await;
+        }
         let size = Size::of(message);
         let mut next = Next::Start(message.clone(), caller.connection.clone());
         let mut asked = false;
@@ -385,12 +441,16 @@ impl Service for LightService {
         let block_number = pinned.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pinned).err();
         let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
+        let shut = match *self.door.borrow() {
+            Door::Shut(reason) => Some(reason.to_owned()),
+            _ => None,
+        };
         Health {
             log_index: None,
             provable_block: None,
-            ready: refusal.is_none(),
+            ready: refusal.is_none() && shut.is_none(),
             block_number,
-            reason: refusal.map(|refusal| refusal.to_string()).or(stopped),
+            reason: refusal.map(|refusal| refusal.to_string()).or(stopped).or(shut),
         }
     }
 

@@ -130,7 +130,7 @@ impl Shared {
         self.save();
     }
 
-    fn changed(&self) {
+    pub(super) fn changed(&self) {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 

@@ -137,12 +137,13 @@ impl Filters {
     }
 
     /// Takes over a filter from another host, in place of what was known of it here, as if it had been polled at `now`
-    /// (seconds since 1970): the clocks of two hosts may differ. Other filters give way as for a new one; if there is no
+    /// (seconds since 1970): the clocks of two hosts may differ. A filter of pending transactions is to report those that
+    /// were `sent` since. Other filters give way as for a new one; if there is no
     /// room, it does not exist here.
     ///
     /// # Errors
     /// The bytes are no filter of this version. Nothing is changed.
-    pub fn take_over(&mut self, id: u128, bytes: &[u8], now: u64) -> Result<(), CarriedError> {
+    pub fn take_over(&mut self, id: u128, bytes: &[u8], sent: &[B256], now: u64) -> Result<(), CarriedError> {
         let carried: Carried = postcard::from_bytes(bytes).map_err(|_| CarriedError)?;
         if carried.version != VERSION {
             return Err(CarriedError);
@@ -164,6 +165,9 @@ impl Filters {
             asker: carried.asker,
             bytes: 0,
         };
+        if open.watch == Watch::Pending {
+            sent.iter().for_each(|hash| open.seen.add_pending(*hash));
+        }
         open.weigh();
         self.forget(id);
         if self.make_room(1, open.bytes) {

@@ -56,6 +56,14 @@ impl Seen {
         Ok(seen)
     }
 
+    /// Adds a transaction that is not reported yet.
+    pub(super) fn add_pending(&mut self, transaction: B256) {
+        if self.pending.len() >= MAX_PENDING {
+            self.pending.remove(0);
+        }
+        self.pending.push(transaction);
+    }
+
     /// Its memory in bytes, approximately.
     pub(super) fn bytes(&self) -> usize {
         let logs = self.trail.iter().flat_map(|told| &told.logs);
@@ -154,12 +162,19 @@ impl Open {
 impl Filters {
     /// Notes that a transaction was sent to the pool of the upstreams.
     pub fn pending(&mut self, transaction: B256) {
-        for open in self.open.iter_mut().filter(|open| matches!(open.watch, Watch::Pending)) {
-            let pending = &mut open.seen.pending;
-            if pending.len() >= MAX_PENDING {
-                pending.remove(0);
-            }
-            pending.push(transaction);
+        self.pending_where(transaction, |_| true);
+    }
+
+    /// As [`Self::pending`], for subscriptions alone.
+    #[cfg(feature = "hosted")]
+    pub fn pending_for_subscriptions(&mut self, transaction: B256) {
+        self.pending_where(transaction, |open| open.subscription.is_some());
+    }
+
+    fn pending_where(&mut self, transaction: B256, is_told: impl Fn(&Open) -> bool) {
+        for open in self.open.iter_mut().filter(|open| matches!(open.watch, Watch::Pending) && is_told(open))
+        {
+            open.seen.add_pending(transaction);
             open.weigh();
         }
         self.make_room(0, 0);

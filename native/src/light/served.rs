@@ -1,0 +1,108 @@
+//! The block that messages see, where several light clients show the same one.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256};
+use rootlight::consensus::ChainView;
+use rootlight::light::PinnedHead;
+use rootlight::types::BlockRef;
+use tokio::sync::watch;
+
+use super::shared::Shared;
+use super::sync;
+
+/// Whether messages are answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Door {
+    /// They are.
+    Open,
+    /// They wait, which takes milliseconds.
+    Held,
+    /// They are refused for this reason.
+    Shut(&'static str),
+}
+
+/// Decides which of the verified blocks the messages of a light client see as the newest.
+pub struct ServedHead {
+    shared: Arc<Shared>,
+    door: watch::Sender<Door>,
+}
+
+/// A verified chain that messages can be shown.
+pub struct Shown(ChainView);
+
+impl Shown {
+    /// Its newest block.
+    #[must_use]
+    pub fn head(&self) -> BlockRef {
+        let head = self.0.head();
+        BlockRef { number: head.number, hash: head.hash() }
+    }
+}
+
+impl ServedHead {
+    pub(super) const fn new(shared: Arc<Shared>, door: watch::Sender<Door>) -> Self {
+        Self { shared, door }
+    }
+
+    fn newest(&self) -> Option<ChainView> {
+        let sync = self.shared.client.sync();
+        sync.chain().filter(|_| sync.is_synced()).map(|chain| chain.snapshot())
+    }
+
+    /// The last verified blocks, newest first, at most `count`, and the proven work of the chain. `None` until the head
+    /// has been reached.
+    #[must_use]
+    pub fn verified(&self, count: usize) -> Option<(Vec<BlockRef>, U256)> {
+        let chain = self.newest()?;
+        let work = chain.header_work(&chain.head().hash()).unwrap_or_default();
+        let block = |number| Some(BlockRef { number, hash: chain.hash_at(number)? });
+        Some(((0..=chain.head().number).rev().take(count).filter_map(block).collect(), work))
+    }
+
+    /// Whether a block is on the heaviest verified chain.
+    #[must_use]
+    pub fn is_canonical(&self, block: &BlockRef) -> bool {
+        self.newest().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
+    }
+
+    /// The newest block that messages see.
+    #[must_use]
+    pub fn served(&self) -> Option<BlockRef> {
+        let pinned: PinnedHead = self.shared.client.pin(sync::now());
+        pinned.chain().map(|chain| BlockRef { number: chain.head().number, hash: chain.head().hash() })
+    }
+
+    /// The verified chain up to this block; `None` if the block is not on it.
+    #[must_use]
+    pub fn up_to(&self, block: &B256) -> Option<Shown> {
+        self.newest()?.ending_at(block).map(Shown)
+    }
+
+    /// Makes messages see this chain from now on.
+    pub fn show(&self, chain: &Shown) {
+        self.shared.client.show(Some(chain.0.clone()));
+        self.shared.changed();
+    }
+
+    /// Makes messages see the newest verified block from now on.
+    pub fn show_newest(&self) {
+        self.shared.client.show(None);
+        self.shared.changed();
+    }
+
+    /// Lets messages in, or not. Those that have been let in are answered.
+    pub fn set(&self, door: Door) {
+        self.door.send_if_modified(|present| {
+            let differs = *present != door;
+            *present = door;
+            differs
+        });
+    }
+
+    /// A value that changes when another head may have been verified.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes()
+    }
+}
