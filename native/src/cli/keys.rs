@@ -20,6 +20,14 @@ pub struct KeysArgs {
     /// The database of keys, as the server's --api-keys
     #[arg(long, value_name = "FILE", global = true)]
     pub api_keys: Option<PathBuf>,
+    /// Instead of --api-keys, for a service on many machines: the database, as the servers' --index
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "URL", global = true, conflicts_with = "api_keys", hide_env_values = true)]
+    pub index: Option<String>,
+    /// With --index: the store, as the servers' --cluster; repeat the flag for several of its nodes
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "URL", global = true, conflicts_with = "api_keys", hide_env_values = true)]
+    pub cluster: Vec<String>,
 }
 
 const KEYS_HELP: &str = "\
@@ -29,6 +37,7 @@ Examples:
   rootlight keys list --api-keys keys.redb
   rootlight keys limit ID --api-keys keys.redb --methods 'eth_*,net_version'
   rootlight keys revoke ID --api-keys keys.redb
+  rootlight keys list --limit 100 --cluster redis://store.example --index postgres://me:word@db.example/service
 
 Clients put the whole key into the path: http://127.0.0.1:4444/KEY and ws://127.0.0.1:4444/KEY. The commands
 work while the server runs, and take effect at once.";
@@ -47,6 +56,12 @@ pub enum KeysAction {
         /// Print the list as JSON
         #[arg(long)]
         json: bool,
+        /// List at most so many keys
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        limit: Option<u32>,
+        /// List the keys that were made after the one with this id
+        #[arg(long, value_name = "ID")]
+        after: Option<String>,
     },
     /// Revoke a key, for good; its open WebSockets are closed
     Revoke {
@@ -135,7 +150,7 @@ fn end(text: &str) -> Result<u64, &'static str> {
 }
 
 impl LimitArgs {
-    fn change(self) -> Change {
+    pub(super) fn change(self) -> Change {
         Change {
             name: self.name,
             per_second: self.rps,
@@ -152,15 +167,15 @@ impl LimitArgs {
     }
 }
 
-/// Runs a command on keys.
+/// Runs a command on the keys in a file.
 pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
     let usage = || CommandError::Usage("name the database of keys: --api-keys FILE".to_owned());
     let path = args.api_keys.ok_or_else(usage)?;
-    let mut as_json = false;
+    let (mut as_json, mut most, mut start) = (false, None, None);
     let command = match args.action {
         KeysAction::Create { limits } => Command::Create { change: limits.change() },
-        KeysAction::List { json } => {
-            as_json = json;
+        KeysAction::List { json, limit, after } => {
+            (as_json, most, start) = (json, limit, after);
             Command::List
         }
         KeysAction::Revoke { id } => Command::Revoke { id },
@@ -168,14 +183,30 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
     };
     match give(&path, &command).map_err(told)? {
         Reply::Created { key } => say!("{key}"),
-        Reply::Keys(keys) if as_json => {
-            say!("{}", serde_json::to_string_pretty(&keys).map_err(CommandError::failed)?);
+        Reply::Keys(keys) => {
+            let keys = part(keys, most, start)?;
+            match as_json {
+                true => say!("{}", serde_json::to_string_pretty(&keys).map_err(CommandError::failed)?),
+                false => keys.iter().for_each(print),
+            }
         }
-        Reply::Keys(keys) => keys.iter().for_each(print),
         Reply::Changed(key) => print(&key),
         Reply::Failed(reason) => return Err(CommandError::Failed(reason)),
     }
     Ok(())
+}
+
+/// At most so many keys, from the one after an id on.
+fn part(keys: Vec<Listed>, most: Option<u32>, after: Option<String>) -> Result<Vec<Listed>, CommandError> {
+    let skipped = match after {
+        None => 0,
+        Some(id) => {
+            let at = keys.iter().position(|key| key.id == id);
+            at.ok_or_else(|| told(KeyError::Unknown(id)))?.saturating_add(1)
+        }
+    };
+    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    Ok(keys.into_iter().skip(skipped).take(most).collect())
 }
 
 fn told(error: KeyError) -> CommandError {
@@ -213,7 +244,7 @@ fn give_once(path: &Path, command: &Command) -> Result<Reply, KeyError> {
 }
 
 /// Prints a key in a few lines.
-fn print(key: &Listed) {
+pub(super) fn print(key: &Listed) {
     let state = match (key.revoked, key.rules.expires) {
         (Some(at), _) => format!("revoked at {at}"),
         (None, Some(at)) => format!("until {at}"),

@@ -3,6 +3,8 @@
 mod args;
 mod banner;
 mod calls;
+#[cfg(feature = "cluster")]
+mod cluster_keys;
 mod config;
 mod dev;
 mod discovery;
@@ -157,6 +159,10 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Sidecar(args)) => sidecar::run(&args),
         #[cfg(feature = "cluster")]
         Some(Command::Index(args)) => index::run(&args),
+        #[cfg(feature = "cluster")]
+        Some(Command::Keys(args)) if args.index.is_some() || !args.cluster.is_empty() => {
+            cluster_keys::run(args)
+        }
         Some(Command::Keys(args)) => keys::run(args),
         Some(Command::Methods { json }) => methods::run(json),
         Some(Command::Completions { shell }) => manual::completions(shell),

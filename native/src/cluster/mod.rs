@@ -1,7 +1,10 @@
-//! One service on many machines: the index in PostgreSQL ([`rootlight_index`]) is loaded from upstreams.
+//! One service on many machines: the index in PostgreSQL ([`rootlight_index`]) is loaded from upstreams; front ends share a
+//! store ([`store`]), and keys with their limits ([`keys`]).
 
+pub mod keys;
 mod metrics;
 mod source;
+pub mod store;
 
 pub use metrics::IndexMetrics;
 pub use source::ChainSource;

@@ -52,7 +52,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    fn new(record: &Record, usage: Usage) -> Self {
+    pub(crate) fn new(record: &Record, usage: Usage) -> Self {
         let Record { id, name, created, revoked, rules, .. } = record.clone();
         Self { id, name, created, revoked, rules, usage }
     }

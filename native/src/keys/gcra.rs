@@ -9,7 +9,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A rate with a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     /// Nanoseconds after which one request is available again.
     interval: u64,
     /// Requests that may come at once.
@@ -18,31 +18,50 @@ pub(super) struct Rate {
 
 /// How much of the burst is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Left {
+pub(crate) struct Left {
     /// Whole requests that may come now.
-    pub(super) requests: u64,
+    pub(crate) requests: u64,
     /// Nanoseconds until the whole burst is available.
-    pub(super) full_in: u64,
+    pub(crate) full_in: u64,
 }
 
 /// The state of a limit: the time at which the whole burst is available again, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Gcra {
+pub(crate) struct Gcra {
     full_at: u64,
 }
 
 impl Rate {
     /// So many requests per second, and so many at once; both at least 1.
-    pub(super) fn new(per_second: u32, burst: u32) -> Self {
+    pub(crate) fn new(per_second: u32, burst: u32) -> Self {
         Self { interval: SECOND / u64::from(per_second.max(1)), burst: burst.max(1).into() }
     }
 
     /// Requests that may come at once.
-    pub(super) fn burst(self) -> u64 {
+    pub(crate) fn burst(self) -> u64 {
         self.burst
     }
 
-    fn size(self) -> u64 {
+    /// What a weight costs, in nanoseconds.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn cost(self, weight: u64) -> u64 {
+        self.interval.saturating_mul(weight)
+    }
+
+    /// One of so many equal parts of the rate and of the burst, of which at least one request is left.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn share(self, parts: u32) -> Self {
+        let parts = u64::from(parts.max(1));
+        Self { interval: self.interval.saturating_mul(parts), burst: (self.burst / parts).max(1) }
+    }
+
+    /// Whole requests that may come at once, so many nanoseconds before the whole burst is available.
+    pub(crate) fn left(self, full_in: u64) -> u64 {
+        self.size().saturating_sub(full_in).checked_div(self.interval).unwrap_or(self.burst)
+    }
+
+    /// Nanoseconds in which the whole burst becomes available.
+    pub(crate) fn size(self) -> u64 {
         self.interval.saturating_mul(self.burst)
     }
 }
@@ -52,7 +71,7 @@ impl Gcra {
     ///
     /// # Errors
     /// The weight is not available; returns the nanoseconds until it is. Nothing is taken then.
-    pub(super) fn take(&mut self, rate: Rate, weight: u64, now: u64) -> Result<Left, u64> {
+    pub(crate) fn take(&mut self, rate: Rate, weight: u64, now: u64) -> Result<Left, u64> {
         let used = self.full_at.saturating_sub(now);
         let cost = rate.interval.saturating_mul(weight);
         let late = used.saturating_add(cost.min(rate.size())).saturating_sub(rate.size());
@@ -64,10 +83,9 @@ impl Gcra {
     }
 
     /// What is left at `now`.
-    pub(super) fn left(self, rate: Rate, now: u64) -> Left {
+    pub(crate) fn left(self, rate: Rate, now: u64) -> Left {
         let full_in = self.full_at.saturating_sub(now);
-        let free = rate.size().saturating_sub(full_in);
-        Left { requests: free.checked_div(rate.interval).unwrap_or(rate.burst), full_in }
+        Left { requests: rate.left(full_in), full_in }
     }
 }
 

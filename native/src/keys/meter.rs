@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::gcra::{Gcra, Rate};
 use super::rules::Rules;
+use crate::unix_time::DAY;
 
-/// Seconds of a day.
-const DAY: u64 = 86_400;
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 

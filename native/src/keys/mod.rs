@@ -24,10 +24,14 @@ pub use admin::{Command, Listed, Reply};
 pub use control::ask;
 pub use control::{Running, start};
 pub use error::KeyError;
+#[cfg(feature = "cluster")]
+pub(crate) use gcra::{Gcra, Rate};
 pub(crate) use inspect::{Inspected, Unfit, inspect};
 pub use meter::{Charge, Exceeded, Standing, Usage, Window};
 pub use record::Record;
 pub use registry::{MAX_KEYS, Registry};
 pub use rules::{Change, MAX_ENTRIES, Rules};
+#[cfg(feature = "cluster")]
+pub(crate) use secret::is_id;
 pub use secret::{KeyText, hash};
-pub use traits::{Fanout, Filters, Keys, Quotas, Topic};
+pub use traits::{Fanout, Filters, Keys, Quotas, Topic, Unavailable};

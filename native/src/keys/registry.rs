@@ -14,7 +14,7 @@ use super::record::Record;
 use super::rules::{Change, Rules};
 use super::secret::{KeyText, is_id};
 use super::store::Store;
-use super::traits::{Fanout, Filters, Keys, Quotas, Topic};
+use super::traits::{Fanout, Filters, Keys, Quotas, Topic, Unavailable};
 use crate::unix_time::unix_time;
 
 /// Most keys of a database. All are in memory, with at most some 300 KiB each and usually below 1 KiB.
@@ -203,9 +203,9 @@ impl Registry {
 }
 
 impl Keys for Registry {
-    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<Arc<Record>>> {
+    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>> {
         let found = self.keys().get(id).map(|entry| entry.record.clone());
-        Box::pin(std::future::ready(found))
+        Box::pin(std::future::ready(Ok(found)))
     }
 }
 
@@ -275,7 +275,7 @@ mod tests {
         let listed = registry.list();
         assert_eq!((&*listed[0].0, listed[0].1.requests, listed[0].1.weight), (&*record, 3, 7));
         assert!(listed[1].0.revoked.is_some());
-        let found = registry.find(key.id()).await.unwrap();
+        let found = registry.find(key.id()).await.unwrap().unwrap();
         assert!(key.has(Some(&found.hash)));
         // The requests of the day count on.
         assert!(registry.take(&found, &charge).await.is_err());

@@ -80,7 +80,7 @@ impl KeyText {
 }
 
 /// Whether a text has the form of an id.
-pub(super) fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     text.len() == ID_CHARS && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
 }
 

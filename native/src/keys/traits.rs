@@ -16,8 +16,16 @@ pub trait Keys: Send + Sync + 'static {
     /// The key with this id, revoked ones included. The server calls it for every request, also for ids that do not
     /// exist, and compares the secret itself. An implementation must therefore answer from memory; one with a remote
     /// database also has to remember for a while which ids do not exist.
-    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<Arc<Record>>>;
+    ///
+    /// # Errors
+    /// The keys cannot be asked for, which says nothing about the key.
+    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>>;
 }
+
+/// The place where the keys are cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the API keys cannot be reached")]
+pub struct Unavailable;
 
 /// The counters of the keys.
 pub trait Quotas: Send + Sync + 'static {

@@ -45,7 +45,7 @@ impl Entry {
             return if open { Ok(None) } else { Err(Refusal::Missing) };
         };
         let key = KeyText::parse(segment).ok_or(Refusal::Invalid)?;
-        let record = access.keys.find(key.id()).await;
+        let record = access.keys.find(key.id()).await.map_err(|_| Refusal::Unavailable)?;
         // An unknown id and a wrong secret take the same time.
         let known = key.has(record.as_ref().map(|record| &record.hash));
         let record = record.filter(|_| known).ok_or(Refusal::Invalid)?;

@@ -68,6 +68,9 @@ pub(crate) enum Refusal {
     /// The server could not read the message.
     #[error("Internal server error")]
     Failed,
+    /// The place where the keys are cannot be reached.
+    #[error("Service unavailable: API keys cannot be checked at the moment")]
+    Unavailable,
 }
 
 fn limit_text(exceeded: &Exceeded) -> &'static str {
@@ -89,6 +92,7 @@ impl Refusal {
             Self::Limit(_) | Self::Sockets(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -104,7 +108,7 @@ impl Refusal {
             | Self::StateOverride => Rejection::Forbidden,
             Self::Limit(_) | Self::Sockets(_) => Rejection::Limit,
             Self::NotFound => Rejection::Path,
-            Self::Failed => Rejection::NoRoom,
+            Self::Failed | Self::Unavailable => Rejection::NoRoom,
         }
     }
 
@@ -113,7 +117,7 @@ impl Refusal {
             Self::StateOverride => INVALID_PARAMS,
             Self::Limit(_) | Self::Sockets(_) => LIMIT_EXCEEDED,
             Self::NotFound => INVALID_REQUEST,
-            Self::Failed => INTERNAL_ERROR,
+            Self::Failed | Self::Unavailable => INTERNAL_ERROR,
             _ => UNAUTHORIZED,
         }
     }
@@ -138,7 +142,7 @@ impl Refusal {
         if self.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"));
         }
-        if let Self::Sockets(_) = self {
+        if let Self::Sockets(_) | Self::Unavailable = self {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if let Self::Limit(exceeded) = self {

@@ -104,7 +104,8 @@ impl Tenant {
     }
 
     async fn key(&self) -> Result<Arc<Record>, Refusal> {
-        let record = self.access.keys.find(&self.id).await.ok_or(Refusal::Invalid)?;
+        let found = self.access.keys.find(&self.id).await.map_err(|_| Refusal::Unavailable)?;
+        let record = found.ok_or(Refusal::Invalid)?;
         self.check(&record).map(|()| record)
     }
 
@@ -147,8 +148,10 @@ impl Tenant {
     pub(crate) async fn ends(&self) -> String {
         let mut changes = self.access.fanout.listen(Topic::Keys);
         loop {
-            if let Err(refusal) = self.key().await {
-                return refusal.body(None);
+            match self.key().await {
+                // Messages are refused meanwhile; what is subscribed to goes on.
+                Ok(_) | Err(Refusal::Unavailable) => {}
+                Err(refusal) => return refusal.body(None),
             }
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() {

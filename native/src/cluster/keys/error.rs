@@ -1,0 +1,56 @@
+//! Errors of the keys of a service on many machines.
+
+use rootlight_index::IndexError;
+
+use crate::cluster::store::StoreError;
+use crate::keys::KeyError;
+
+/// Why the keys cannot be used, or a command on them failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterKeyError {
+    /// The database's address, its connection, or a statement.
+    #[error(transparent)]
+    Database(#[from] IndexError),
+    /// The database did not answer in time.
+    #[error("the database did not answer in time")]
+    Slow,
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A value of a command, or the key that it names.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A migration failed.
+    #[error("the schema of keys cannot be brought to version {version}: {reason}")]
+    Migration {
+        /// The newest version of this program.
+        version: u32,
+        /// The library's text.
+        reason: String,
+    },
+    /// A newer program has changed the schema.
+    #[error(
+        "the schema of keys has version {found}, and this program knows versions up to {known}: use the newer program"
+    )]
+    NewerSchema {
+        /// The version of the database.
+        found: u32,
+        /// The newest version that is known.
+        known: u32,
+    },
+    /// A row does not have the form that this program writes.
+    #[error("the database of keys is damaged: {what} of key {id}")]
+    Damaged {
+        /// What was read.
+        what: &'static str,
+        /// The key.
+        id: String,
+    },
+}
+
+impl From<tokio_postgres::Error> for ClusterKeyError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}

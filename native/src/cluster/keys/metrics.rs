@@ -1,0 +1,129 @@
+//! Metrics of keys and quotas on many machines.
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// Where a key was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Level {
+    /// In the memory of the front end.
+    Memory,
+    /// In the store.
+    Store,
+    /// In PostgreSQL.
+    Database,
+    /// Nowhere.
+    Absent,
+    /// It could not be asked for.
+    Failed,
+    /// It was not asked for, because too many look-ups were going on.
+    Refused,
+}
+
+/// Who decided about a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Decision {
+    /// A lease, without asking the store.
+    Lease,
+    /// The store.
+    Store,
+    /// The front end, because the store had refused as much a moment ago.
+    Refusal,
+    /// The front end, because the store did not answer.
+    Fallback,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LevelLabel {
+    level: Level,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabel {
+    by: Decision,
+}
+
+/// What keys and quotas of a front end did.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceMetrics {
+    lookups: Family<LevelLabel, Counter>,
+    messages: Family<DecisionLabel, Counter>,
+    calls: Counter,
+    leased: Counter,
+    front_ends: Gauge,
+    unattributed: Counter,
+    unwritten: Gauge,
+}
+
+impl ServiceMetrics {
+    /// Adds the metrics to those that are served.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("keys");
+        registry.register("lookups", "Look-ups of keys by where they were found", self.lookups.clone());
+        registry.register(
+            "messages",
+            "Messages with limits by who decided about them",
+            self.messages.clone(),
+        );
+        registry.register("store_calls", "Questions to the store about limits", self.calls.clone());
+        registry.register("leases", "Leases that the store gave", self.leased.clone());
+        registry.register("front_ends", "Front ends that share the limits", self.front_ends.clone());
+        let help = "Messages whose usage was counted for no key, because too many keys were used";
+        registry.register("unattributed_messages", help, self.unattributed.clone());
+        registry.register("unwritten_keys", "Keys whose usage is not written yet", self.unwritten.clone());
+    }
+
+    pub(super) fn lookup(&self, level: Level) {
+        self.lookups.get_or_create(&LevelLabel { level }).inc();
+    }
+
+    pub(super) fn decided(&self, by: Decision) {
+        self.messages.get_or_create(&DecisionLabel { by }).inc();
+    }
+
+    pub(super) fn called(&self, leased: bool) {
+        self.calls.inc();
+        if leased {
+            self.leased.inc();
+        }
+    }
+
+    pub(super) fn share(&self, front_ends: u32) {
+        self.front_ends.set(front_ends.into());
+    }
+
+    pub(super) fn unattributed(&self) {
+        self.unattributed.inc();
+    }
+
+    pub(super) fn unwritten(&self, keys: usize) {
+        self.unwritten.set(i64::try_from(keys).unwrap_or(i64::MAX));
+    }
+
+    /// Look-ups that ended so.
+    #[must_use]
+    pub fn lookups(&self, level: Level) -> u64 {
+        self.lookups.get_or_create(&LevelLabel { level }).get()
+    }
+
+    /// Messages that were decided so.
+    #[must_use]
+    pub fn decisions(&self, by: Decision) -> u64 {
+        self.messages.get_or_create(&DecisionLabel { by }).get()
+    }
+
+    /// Questions to the store about limits.
+    #[must_use]
+    pub fn store_calls(&self) -> u64 {
+        self.calls.get()
+    }
+
+    /// Front ends that share the limits, as far as is known.
+    #[must_use]
+    pub fn front_ends(&self) -> u32 {
+        u32::try_from(self.front_ends.get()).unwrap_or(0)
+    }
+}

@@ -1,0 +1,62 @@
+//! The schema `service` and its versions. Versions only go forward.
+
+use tokio_postgres::Client;
+
+use super::error::ClusterKeyError;
+
+/// The SQL files, compiled in.
+#[allow(clippy::all, missing_docs, unreachable_pub)]
+mod files {
+    refinery::embed_migrations!("migrations/service");
+}
+
+/// The table of applied migrations.
+const TABLE: &str = "service.migrations";
+
+/// The lock under which the schema is changed: several front ends may start at once. The number is arbitrary.
+const LOCK: &str = "SELECT pg_advisory_lock(7390482910)";
+const UNLOCK: &str = "SELECT pg_advisory_unlock(7390482910)";
+
+fn runner() -> refinery::Runner {
+    let mut runner = files::migrations::runner();
+    runner.set_migration_table_name(TABLE);
+    runner
+}
+
+fn known_version() -> u32 {
+    let versions = runner().get_migrations().iter().map(refinery::Migration::version).max();
+    versions.and_then(|version| u32::try_from(version).ok()).unwrap_or(0)
+}
+
+async fn found_version(client: &Client) -> Result<u32, ClusterKeyError> {
+    let exists: bool = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&TABLE]).await?.try_get(0)?;
+    if !exists {
+        return Ok(0);
+    }
+    let row = client.query_one("SELECT coalesce(max(version), 0) FROM service.migrations", &[]).await?;
+    Ok(u32::try_from(row.try_get::<_, i32>(0)?).unwrap_or(0))
+}
+
+/// Brings the schema to the newest version.
+pub(super) async fn migrate(client: &mut Client) -> Result<(), ClusterKeyError> {
+    client.batch_execute(LOCK).await?;
+    let migrated = migrate_locked(client).await;
+    client.batch_execute(UNLOCK).await?;
+    migrated
+}
+
+async fn migrate_locked(client: &mut Client) -> Result<(), ClusterKeyError> {
+    let known = known_version();
+    let found = found_version(client).await?;
+    if found > known {
+        return Err(ClusterKeyError::NewerSchema { found, known });
+    }
+    if found == known {
+        return Ok(());
+    }
+    client.batch_execute("CREATE SCHEMA IF NOT EXISTS service").await?;
+    let migrated = runner().run_async(client).await;
+    let failed =
+        |error: refinery::Error| ClusterKeyError::Migration { version: known, reason: error.to_string() };
+    migrated.map(drop).map_err(failed)
+}

@@ -1,0 +1,169 @@
+//! What keys are used for: counted in the front end, and added up in PostgreSQL every few seconds, exactly once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::error::ClusterKeyError;
+use super::line::Line;
+use super::metrics::ServiceMetrics;
+use super::rows::{day, whole};
+use crate::keys::Charge;
+use crate::unix_time::{DAY, unix_time};
+
+/// Most keys and days whose usage is kept until it is written. What comes beyond is counted for no key.
+const MAX_ENTRIES: usize = 100_000;
+
+/// The number of the key that stands for none.
+const NO_KEY: u32 = 0;
+
+/// Days after which the last flush of a front end that is gone is forgotten.
+const FORGET: &str = "DELETE FROM service.flushes WHERE at < now() - interval '7 days'";
+
+/// Notes a flush, unless it was noted before.
+const NOTE: &str = "INSERT INTO service.flushes AS f (front_end, flush) VALUES ($1, $2) \
+    ON CONFLICT (front_end) DO UPDATE SET flush = excluded.flush, at = now() WHERE f.flush < excluded.flush";
+
+// Rows are added in the order of their numbers, so that two front ends never wait for each other in a circle.
+const ADD: &str = "INSERT INTO service.usage AS u (number, requests, weight, refused) \
+    SELECT n, sum(r), sum(w), sum(x) FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(n, r, w, x) \
+    GROUP BY n ORDER BY n ON CONFLICT (number) DO UPDATE SET requests = u.requests + excluded.requests, \
+    weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+const ADD_DAYS: &str = "INSERT INTO service.usage_days AS u (day, number, requests, weight, refused) \
+    SELECT d, n, r, w, x FROM unnest($5::int4[], $1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(d, n, r, w, x) \
+    ORDER BY n, d ON CONFLICT (number, day) DO UPDATE SET requests = u.requests + excluded.requests, \
+    weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+const ADD_CLASSES: &str = "INSERT INTO service.usage_classes AS u (number, class, requests) \
+    SELECT n, c, sum(r) FROM unnest($1::int4[], $2::text[], $3::int8[]) AS t(n, c, r) \
+    GROUP BY n, c ORDER BY n, c ON CONFLICT (number, class) DO UPDATE SET requests = u.requests + excluded.requests";
+
+/// What a key was used for on a day.
+#[derive(Debug, Clone, Default)]
+struct Used {
+    requests: u64,
+    weight: u64,
+    refused: u64,
+    classes: Vec<(&'static str, u64)>,
+}
+
+/// Usage by day and number of the key.
+type Entries = HashMap<(u64, u32), Used>;
+
+/// Usage that is being written. It stays the same until it is known to be written.
+struct Flush {
+    number: i64,
+    entries: Entries,
+}
+
+/// The usage that a front end has counted.
+pub(super) struct UsageBook {
+    /// The name of the front end, which no other one has or had.
+    front_end: String,
+    counting: Mutex<Entries>,
+    writing: tokio::sync::Mutex<Option<Flush>>,
+    metrics: ServiceMetrics,
+}
+
+impl UsageBook {
+    pub(super) fn new(front_end: String, metrics: ServiceMetrics) -> Self {
+        Self { front_end, counting: Mutex::default(), writing: tokio::sync::Mutex::default(), metrics }
+    }
+
+    fn counting(&self) -> MutexGuard<'_, Entries> {
+        self.counting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a message of a key.
+    pub(super) fn count(&self, number: u32, charge: &Charge, admitted: bool) {
+        let today = unix_time() / DAY;
+        let mut counting = self.counting();
+        let full = counting.len() >= MAX_ENTRIES && !counting.contains_key(&(today, number));
+        if full {
+            self.metrics.unattributed();
+        }
+        let used = counting.entry((today, if full { NO_KEY } else { number })).or_default();
+        if admitted { used.add(charge) } else { used.refused = used.refused.saturating_add(1) }
+    }
+
+    /// Writes what was counted. After an error the same is tried again by the next call.
+    pub(super) async fn flush(&self, line: &Line) -> Result<(), ClusterKeyError> {
+        let mut writing = self.writing.lock().await;
+        if let Some(flush) = &*writing {
+            self.write(line, flush).await?;
+        }
+        let number = writing.take().map_or(1, |flush| flush.number.saturating_add(1));
+        let entries = std::mem::take(&mut *self.counting());
+        self.metrics.unwritten(entries.len());
+        let flush = writing.insert(Flush { number, entries });
+        let written = self.write(line, flush).await;
+        if written.is_ok() {
+            flush.entries.clear();
+            self.metrics.unwritten(0);
+        }
+        written
+    }
+
+    async fn write(&self, line: &Line, flush: &Flush) -> Result<(), ClusterKeyError> {
+        if flush.entries.is_empty() {
+            return Ok(());
+        }
+        line.run(async |client| self.write_by(client, flush).await).await
+    }
+
+    async fn write_by(&self, client: &mut Client, flush: &Flush) -> Result<(), ClusterKeyError> {
+        let transaction = client.transaction().await?;
+        let noted = transaction
+            .execute_typed(NOTE, &[(&self.front_end, Type::TEXT), (&flush.number, Type::INT8)])
+            .await?;
+        if noted == 0 {
+            // It was written before, and the answer got lost.
+            return Ok(transaction.rollback().await?);
+        }
+        let (mut days, mut numbers) = (Vec::new(), Vec::new());
+        let (mut requests, mut weights, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut of, mut classes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        for ((on, number), used) in &flush.entries {
+            let number = i32::try_from(*number).unwrap_or_default();
+            days.push(day(*on));
+            numbers.push(number);
+            requests.push(whole(used.requests));
+            weights.push(whole(used.weight));
+            refused.push(whole(used.refused));
+            for (class, count) in &used.classes {
+                of.push(number);
+                classes.push(*class);
+                counts.push(whole(*count));
+            }
+        }
+        let totals: [(&(dyn ToSql + Sync), Type); 5] = [
+            (&numbers, Type::INT4_ARRAY),
+            (&requests, Type::INT8_ARRAY),
+            (&weights, Type::INT8_ARRAY),
+            (&refused, Type::INT8_ARRAY),
+            (&days, Type::INT4_ARRAY),
+        ];
+        let (first, _) = totals.split_at(4);
+        transaction.execute_typed(ADD, first).await?;
+        transaction.execute_typed(ADD_DAYS, &totals).await?;
+        let by_class: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&of, Type::INT4_ARRAY), (&classes, Type::TEXT_ARRAY), (&counts, Type::INT8_ARRAY)];
+        transaction.execute_typed(ADD_CLASSES, &by_class).await?;
+        transaction.batch_execute(FORGET).await?;
+        Ok(transaction.commit().await?)
+    }
+}
+
+impl Used {
+    fn add(&mut self, charge: &Charge) {
+        self.requests = self.requests.saturating_add(charge.requests.into());
+        self.weight = self.weight.saturating_add(charge.weight);
+        for (class, count) in &charge.classes {
+            match self.classes.iter_mut().find(|(known, _)| known == class) {
+                Some((_, sum)) => *sum = sum.saturating_add(u64::from(*count)),
+                None => self.classes.push((class, u64::from(*count))),
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Tests of keys, their changes and their usage on many front ends.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use rootlight_index::testkit::PostgresServer;
+use rootlight_native::cluster::keys::{ClusterAccess, ClusterKeyError, ClusterKeys, Level};
+use rootlight_native::keys::{Change, Filters as _, KeyError, Keys as _, Quotas as _, Topic, Unavailable};
+
+use crate::servers::{Servers, cluster, wait_until};
+use crate::setup::{Service, charge};
+
+async fn is_revoked(access: &ClusterAccess, id: &str) -> bool {
+    access.find(id).await.unwrap().unwrap().revoked.is_some()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_the_same_everywhere_and_a_revocation_reaches_all_front_ends() {
+    let Some(servers) = cluster() else { return };
+    let Some(service) = Service::start(&servers, "same", 3).await else { return };
+    let record = service.key(&Change { name: Some("shop".into()), ..Change::default() }).await;
+    let other = service.key(&Change::default()).await;
+    let mut changes: Vec<_> =
+        service.front_ends.iter().map(|access| access.access().fanout.listen(Topic::Keys)).collect();
+    for access in &service.front_ends {
+        let found = access.find(&record.id).await.unwrap().unwrap();
+        assert_eq!((&found, access.owner(&found)), (&record, record.number));
+        assert_ne!(access.owner(&other), record.number);
+    }
+    service.admin.revoke(&record.id).await.unwrap();
+    let revoked = Instant::now();
+    for (access, changes) in service.front_ends.iter().zip(&mut changes) {
+        changes.changed().await.unwrap();
+        wait_until("the revocation", || is_revoked(access, &record.id)).await;
+    }
+    println!("revoked everywhere after {:?}", revoked.elapsed());
+    assert!(!is_revoked(&service.front_ends[0], &other.id).await);
+    // The second time it changes nothing, and a limit cannot be changed any more.
+    service.admin.revoke(&record.id).await.unwrap();
+    let refused = service.admin.limit(&record.id, &Change::default()).await.unwrap_err();
+    assert!(matches!(refused, ClusterKeyError::Key(KeyError::Revoked(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_learnt_of_without_an_announcement_and_with_the_store_alone() {
+    let Some(servers) = cluster() else { return };
+    let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
+    let Some(service) = Service::with(postgres.clone(), &servers, "silent", 2).await else { return };
+    let record = service.key(&Change::default()).await;
+    assert!(!is_revoked(&service.front_ends[1], &record.id).await);
+    // Without the store, the command tells the database only.
+    let silent = ClusterKeys::open(service.database.clone(), None).await.unwrap();
+    silent.limit(&record.id, &Change { name: Some("new".into()), ..Change::default() }).await.unwrap();
+    for access in &service.front_ends {
+        wait_until("the change", || async { access.find(&record.id).await.unwrap().unwrap().name == "new" })
+            .await;
+    }
+    // A copy of the store is replaced by whoever learns of a change.
+    postgres.end("QUIT");
+    let fresh = service.front_ends[0].find(&record.id).await.unwrap().unwrap();
+    assert_eq!(fresh.name, "new");
+    // What no front end remembers is in the store, or cannot be asked for.
+    assert_eq!(service.front_ends[0].find("aaaaaaaa").await, Err(Unavailable));
+    postgres.run();
+    wait_until("the database answers", || async { service.front_ends[0].find("aaaaaaaa").await == Ok(None) })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stale_copy_of_the_store_is_found_out() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let Some(service) = Service::start(&servers, "stale", 1).await else { return };
+    let record = service.key(&Change::default()).await;
+    let store = servers.connect("stale").await;
+    let name = format!("key:{}", record.id);
+    wait_until("the copy", || async { store.get(&name).await.unwrap().is_some() }).await;
+    let copy = store.get(&name).await.unwrap().unwrap();
+    // A copy of a key under the id of another one counts for nothing.
+    store.set("key:aaaaaaaa", &copy, Duration::from_secs(60)).await.unwrap();
+    store.set("key:bbbbbbbb", b"7 {}", Duration::from_secs(60)).await.unwrap();
+    assert_eq!(service.front_ends[0].find("aaaaaaaa").await, Ok(None));
+    assert_eq!(service.front_ends[0].find("bbbbbbbb").await, Ok(None));
+    service.admin.revoke(&record.id).await.unwrap();
+    // As after a failover that lost the change.
+    let old = [b"99 ".as_slice(), copy.strip_prefix(b"0 ").unwrap()].concat();
+    store.set(&name, &old, Duration::from_secs(60)).await.unwrap();
+    let late = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
+    assert!(!is_revoked(&late, &record.id).await, "the store is asked first");
+    assert_eq!(late.metrics().lookups(Level::Store), 1);
+    wait_until("the comparison with the database", || is_revoked(&late, &record.id)).await;
+    let next = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
+    wait_until("the store is right again", || is_revoked(&next, &record.id)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_that_do_not_exist_cost_few_statements() {
+    let Some(servers) = cluster() else { return };
+    let Some(service) = Service::start(&servers, "unknown", 1).await else { return };
+    let access = &service.front_ends[0];
+    let calls = "SELECT coalesce(sum(xact_commit), 0)::bigint FROM pg_stat_database WHERE datname = current_database()";
+    for _ in 0..50 {
+        assert_eq!(access.find("aaaaaaaa").await, Ok(None));
+    }
+    assert_eq!(access.metrics().lookups(Level::Absent), 1, "it is remembered");
+    assert_eq!(access.metrics().lookups(Level::Memory), 49);
+    let before = service.number(calls).await;
+    let ids: Vec<String> = (0..2_000_u32)
+        .map(|number| {
+            let digit =
+                |place: u32| char::from(b'a' + u8::try_from(number / 16_u32.pow(place) % 16).unwrap());
+            (0..8).map(|place| if place < 3 { digit(place) } else { 'x' }).collect()
+        })
+        .collect();
+    let found = join_all(ids.iter().chain(&ids).map(|id| access.find(id))).await;
+    assert!(found.iter().all(|found| *found == Ok(None)));
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    let statements = service.number(calls).await - before;
+    println!("{statements} transactions for 4000 requests with 2000 unknown ids");
+    assert!(statements < 100, "{statements}");
+    // Beyond the limit, requests are refused at once.
+    let many: Vec<String> = (0..6_000_u32).map(|number| format!("y{number:07}")).collect();
+    let found = join_all(many.iter().map(|id| access.find(id))).await;
+    let refused = found.iter().filter(|found| **found == Err(Unavailable)).count();
+    assert!(refused >= 6_000 - 4_096 - 512, "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_is_written_exactly_once_across_restarts_of_the_database() {
+    let Some(servers) = cluster() else { return };
+    let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
+    let Some(service) = Service::with(postgres.clone(), &servers, "usage", 2).await else { return };
+    let record = service.key(&Change { per_second: Some(10), burst: Some(1), ..Change::default() }).await;
+    let free = service.key(&Change::default()).await;
+    let mut admitted = 0;
+    for turn in 0..300_u64 {
+        for access in &service.front_ends {
+            access.take(&free, &charge(2)).await.unwrap();
+            admitted += u64::from(access.take(&record, &charge(1)).await.is_ok());
+        }
+        if turn % 30 == 0 {
+            // Answers of commits get lost when the server is ended under them.
+            let ended = async {
+                tokio::time::sleep(Duration::from_millis(turn % 7)).await;
+                let postgres = postgres.clone();
+                tokio::task::spawn_blocking(move || {
+                    postgres.end("QUIT");
+                    postgres.run();
+                })
+                .await
+                .unwrap();
+            };
+            let flushes = join_all(service.front_ends.iter().map(|access| access.flush()));
+            let _ = tokio::join!(ended, flushes);
+            assert!(service.front_ends[0].find(&free.id).await.unwrap().is_some(), "known keys work");
+        }
+    }
+    for access in &service.front_ends {
+        wait_until("the last flush", || async { access.flush().await.is_ok() }).await;
+        access.flush().await.unwrap();
+    }
+    let page = service.admin.list(None, 10).await.unwrap();
+    let of = |id: &str| page.keys.iter().find(|key| key.id == id).unwrap().usage.clone();
+    let (limited, unlimited) = (of(&record.id), of(&free.id));
+    assert_eq!((limited.requests, limited.requests + limited.refused), (admitted, 600));
+    assert_eq!((unlimited.requests, unlimited.weight, unlimited.refused), (1_200, 1_200, 0));
+    assert_eq!((unlimited.classes["eth"], unlimited.today), (1_200, 1_200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_read_in_pages_and_many_keys_are_no_burden() {
+    let Some(servers) = cluster() else { return };
+    let Some(service) = Service::start(&servers, "list", 1).await else { return };
+    let client = service.database.connect().await.unwrap();
+    let insert = "INSERT INTO service.keys (id, name, hash, created, rules) \
+        SELECT translate(lpad(to_hex(n), 8, '0'), '0189', 'wxyz'), 'key ' || n, sha256(n::text::bytea), 1, '{}' \
+        FROM generate_series(1, 20000) n";
+    client.batch_execute(insert).await.unwrap();
+    let (mut ids, mut after, mut pages) = (BTreeSet::new(), None, 0);
+    loop {
+        let page = service.admin.list(after.as_deref(), 1_000).await.unwrap();
+        ids.extend(page.keys.into_iter().map(|key| key.id));
+        pages += 1;
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!((ids.len(), pages), (20_000, 20));
+    let unknown = service.admin.list(Some("aaaaaaaa"), 1).await.unwrap_err();
+    assert!(matches!(unknown, ClusterKeyError::Key(KeyError::Unknown(_))));
+    let access = &service.front_ends[0];
+    let started = Instant::now();
+    let ids: Vec<String> = ids.into_iter().collect();
+    for part in ids.chunks(2_000) {
+        let found = join_all(part.iter().map(|id| access.find(id))).await;
+        assert!(found.into_iter().all(|found| found.unwrap().is_some()));
+    }
+    println!("20000 keys found in {:?}", started.elapsed());
+}
