@@ -60,6 +60,8 @@ mod recovery;
 #[cfg(feature = "rskj-store")]
 pub mod rskj_store;
 pub mod runs;
+#[cfg(feature = "cluster")]
+pub mod serve;
 pub mod server;
 pub mod service;
 pub mod sidecar;

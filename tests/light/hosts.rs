@@ -96,6 +96,28 @@ fn a_filter_that_moves_reports_everything_once_and_what_its_other_host_reported_
 }
 
 #[test]
+fn a_poll_with_an_older_view_than_the_last_one_reports_nothing_and_loses_nothing() {
+    let mut world = World::new();
+    let older = world.hosts[0].client.sync().chain().unwrap().snapshot();
+    let logs = world.ask(0, "eth_newFilter", json!([{"address": world.contract}]));
+    let blocks = world.ask(0, "eth_newBlockFilter", json!([]));
+    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
+    world.block();
+    world.follow();
+    let counts = |world: &mut World| {
+        [&logs, &blocks].map(|id| world.ask(0, "eth_getFilterChanges", json!([id])).as_array().unwrap().len())
+    };
+    assert_eq!(counts(&mut world), [1, 1]);
+    world.hosts[0].client.show(Some(older));
+    assert_eq!(counts(&mut world), [0, 0]);
+    world.hosts[0].client.show(None);
+    assert_eq!(counts(&mut world), [0, 0]);
+    world.block();
+    world.follow();
+    assert_eq!(counts(&mut world), [1, 1]);
+}
+
+#[test]
 fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions_are_told_at_once() {
     let mut world = World::new();
     let hash = |byte| rootlight::types::B256::repeat_byte(byte);

@@ -14,6 +14,8 @@ use super::find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 use super::index_args::IndexArgs;
 use super::keys::KeysArgs;
 use super::operations::OperationArgs;
+#[cfg(feature = "cluster")]
+use super::serve_args::ServeArgs;
 use crate::p2p::PeerAddress;
 use crate::server::{Entry, Limits, Listen, Origins, ServerConfig, names};
 
@@ -104,6 +106,9 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Write a recording of an upstream
     Record(RecordArgs),
+    /// Serve as one of several front ends of one service: proven answers from backends, over a store that all share
+    #[cfg(feature = "cluster")]
+    Serve(ServeArgs),
     /// Load blocks, transactions, receipts and logs into PostgreSQL, and keep them at the chain's head
     #[cfg(feature = "cluster")]
     Index(IndexArgs),
@@ -380,6 +385,8 @@ impl Cli {
             Some(Command::Follow(args)) => Some(&args.server),
             Some(Command::Light(args)) => Some(&args.server),
             Some(Command::Sidecar(args)) => Some(&args.server),
+            #[cfg(feature = "cluster")]
+            Some(Command::Serve(args)) => Some(&args.server),
             Some(_) => None,
         }
     }

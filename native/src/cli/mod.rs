@@ -27,6 +27,10 @@ mod peers;
 mod print;
 mod record;
 mod reload;
+#[cfg(feature = "cluster")]
+mod serve;
+#[cfg(feature = "cluster")]
+mod serve_args;
 mod serving;
 mod sidecar;
 mod systemd;
@@ -157,6 +161,8 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Crawl(args)) => nodes::crawl(&args),
         Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::Sidecar(args)) => sidecar::run(&args),
+        #[cfg(feature = "cluster")]
+        Some(Command::Serve(args)) => serve::run(&args),
         #[cfg(feature = "cluster")]
         Some(Command::Index(args)) => index::run(&args),
         #[cfg(feature = "cluster")]

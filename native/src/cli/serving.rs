@@ -12,7 +12,7 @@ use super::print::say;
 use super::reload::Hangups;
 use super::{CommandError, systemd};
 use crate::keys;
-use crate::server::{Control, Server};
+use crate::server::{Control, KeyAccess, Server};
 use crate::service::Service;
 
 /// Addresses of the server.
@@ -45,7 +45,17 @@ pub(super) async fn serve(
 
 /// Binds the server.
 pub(super) async fn bind(service: Arc<impl Service>, args: &ServerArgs) -> Result<Bound, CommandError> {
-    let opened = args.entry.open()?;
+    bind_with(service, args, None).await
+}
+
+/// Binds the server, with keys from elsewhere instead of a file.
+pub(super) async fn bind_with(
+    service: Arc<impl Service>,
+    args: &ServerArgs,
+    keys: Option<KeyAccess>,
+) -> Result<Bound, CommandError> {
+    let mut opened = args.entry.open()?;
+    opened.entry.keys = keys.or(opened.entry.keys.take());
     let (mut config, sockets) = (args.config(opened.entry.clone()), systemd::sockets());
     if !sockets.is_empty() {
         // The service manager decides where the program listens; the second port is for the usual addresses.

@@ -1,6 +1,7 @@
 //! The block that messages see, where several light clients show the same one.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::ChainView;
@@ -16,6 +17,8 @@ use super::sync;
 pub enum Door {
     /// They are.
     Open,
+    /// They are until this moment; later ones wait.
+    OpenUntil(Instant),
     /// They wait, which takes milliseconds.
     Held,
     /// They are refused for this reason.
@@ -37,6 +40,18 @@ impl Shown {
     pub fn head(&self) -> BlockRef {
         let head = self.0.head();
         BlockRef { number: head.number, hash: head.hash() }
+    }
+}
+
+impl Door {
+    /// Whether a message is answered now, must wait (`None`), or is refused.
+    pub(super) fn now(&self) -> Option<Result<(), &'static str>> {
+        match self {
+            Self::Open => Some(Ok(())),
+            Self::OpenUntil(end) => (Instant::now() < *end).then_some(Ok(())),
+            Self::Held => None,
+            Self::Shut(reason) => Some(Err(reason)),
+        }
     }
 }
 

@@ -274,20 +274,21 @@ impl LightService {
     /// # Errors
     /// Why they are refused.
     async fn enter(&self) -> Result<(), &'static str> {
-        if *self.door.borrow() == Door::Open {
-            return Ok(());
+        if let Some(entered) = self.door.borrow().now() {
+            return entered;
         }
+        let mut door = self.door.subscribe();
         // The sender of the channel is this service's own.
-        match self.door.subscribe().wait_for(|door| *door != Door::Held).await.as_deref() {
-            Ok(Door::Shut(reason)) => Err(reason),
-            _ => Ok(()),
-        }
+        let door = door.wait_for(|door| door.now().is_some()).await;
+        door.ok().and_then(|door| door.now()).unwrap_or(Ok(()))
     }
 
     async fn converse(&self, message: &Bytes, caller: &Caller) -> HeldAnswer {
         let error = |code, text: &'static str| HeldAnswer::failed_apart(message.clone(), code, text);
         if let Err(reason) = self.enter().await {
-            return error(NOT_READY, reason).await;
+            let refusal = gate::chain(&self.pinned()).err().map(|refusal| format!(": {refusal}"));
+            let text = format!("{reason}{}", refusal.unwrap_or_default());
+            return HeldAnswer::failed_apart(message.clone(), NOT_READY, text).await;
         }
         let size = Size::of(message);
         let mut next = Next::Start(message.clone(), caller.connection.clone());

@@ -2,6 +2,9 @@
 #![cfg(feature = "cluster")]
 
 mod commands;
+#[path = "../common/mod.rs"]
+mod common;
+mod front_ends;
 // The model of the script that counts.
 #[allow(dead_code)]
 #[path = "../../src/keys/gcra.rs"]

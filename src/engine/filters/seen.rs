@@ -116,6 +116,11 @@ impl Open {
         }
         let mut head = settled_height(view)?;
         let (stayed, kept) = self.seen.fork(view, head);
+        if kept == head && stayed < self.seen.trail.len() && !self.fresh {
+            // The view is older than the one that was polled last: the blocks above its head have not left the chain. On a
+            // light client the head never goes back on its own branch.
+            return Ok(self.nothing());
+        }
         let logs = loop {
             match self.new_logs(view, kept, head) {
                 // A subscriber cannot ask for a smaller range: the later blocks are reported in the next poll. Logs
@@ -140,6 +145,14 @@ impl Open {
             Watch::Heads => Changes::Heads(new),
             _ => Changes::Hashes(new.iter().map(|block| block.hash()).collect()),
         })
+    }
+
+    fn nothing(&self) -> Changes {
+        match self.watch {
+            Watch::Logs { .. } => Changes::Logs(Vec::new()),
+            Watch::Heads => Changes::Heads(Vec::new()),
+            _ => Changes::Hashes(Vec::new()),
+        }
     }
 
     /// Logs above a height; in the first poll, those of the whole range.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use data_encoding::HEXLOWER;
 use futures::future::BoxFuture;
 use rootlight_index::Database;
@@ -48,6 +49,7 @@ pub struct ClusterAccess {
 }
 
 struct Parts {
+    secret: B256,
     store: Arc<HotStore>,
     memory: Arc<Memory>,
     lookups: Lookups,
@@ -77,13 +79,19 @@ impl ClusterAccess {
     /// [`ClusterKeyError`]: the database cannot be reached or used. Later it may be away for a while.
     pub async fn open(database: &Database, store: Arc<HotStore>) -> Result<Arc<Self>, ClusterKeyError> {
         let line = |limit| Line::new(database.clone(), limit);
-        line(FLUSH_TIME).run(async |client| schema::migrate(client).await).await?;
+        let preparing = line(FLUSH_TIME);
+        let secret = preparing.run(async |client| {
+            schema::migrate(client).await?;
+            schema::secret(client).await
+        });
+        let secret = secret.await?;
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(KeyError::Random)?;
         let name = HEXLOWER.encode(&name);
         let (memory, metrics) = (Arc::new(Memory::new(MEMORY)), ServiceMetrics::default());
         let changes = Changes::open(store.clone(), line(LOOKUP_TIME), memory.clone()).await?;
         let parts = Arc::new(Parts {
+            secret,
             lookups: Lookups::new(store.clone(), line(LOOKUP_TIME), memory.clone(), metrics.clone()),
             counters: Arc::new(Counters::new(store.clone(), metrics.clone())),
             usage: UsageBook::new(name.clone(), metrics.clone()),
@@ -102,6 +110,12 @@ impl ClusterAccess {
     pub fn access(self: &Arc<Self>) -> KeyAccess {
         let (keys, quotas) = (self.clone(), self.clone());
         KeyAccess { keys, quotas, filters: self.clone(), fanout: self.clone(), anonymous: false }
+    }
+
+    /// The secret that all front ends of the service share.
+    #[must_use]
+    pub fn secret(&self) -> B256 {
+        self.parts.secret
     }
 
     /// Writes what keys were used for, before the process ends.

@@ -1,5 +1,6 @@
 //! The schema `service` and its versions. Versions only go forward.
 
+use alloy_primitives::B256;
 use tokio_postgres::Client;
 
 use super::error::ClusterKeyError;
@@ -43,6 +44,14 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), ClusterKeyError> 
     let migrated = migrate_locked(client).await;
     client.batch_execute(UNLOCK).await?;
     migrated
+}
+
+/// The secret that all front ends share.
+pub(super) async fn secret(client: &Client) -> Result<B256, ClusterKeyError> {
+    let row = client.query_one("SELECT marks FROM service.secrets", &[]).await?;
+    let bytes: &[u8] = row.try_get(0)?;
+    // The table takes 32 bytes only.
+    Ok(B256::try_from(bytes).unwrap_or_default())
 }
 
 async fn migrate_locked(client: &mut Client) -> Result<(), ClusterKeyError> {

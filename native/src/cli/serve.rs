@@ -1,0 +1,103 @@
+//! `rootlight serve`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::hex;
+use rootlight::consensus::Network;
+use rootlight::light::SyncOptions;
+use rootlight_index::Database;
+use tracing::{info, warn};
+
+use super::serve_args::ServeArgs;
+use super::{CommandError, runtime, serving, verify};
+use crate::cluster::keys::ClusterAccess;
+use crate::cluster::store::{HotStore, PREFIX, StoreConfig};
+use crate::light::{LightOptions, LightService, Start, start};
+use crate::serve::{FrontEnd, FrontEndParts, NewBlocks};
+use crate::unix_time::unix_time;
+use crate::upstream::{self, HttpConfig, SharedUpstream};
+
+/// Longest wait for synchronization before the ready line.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What front ends share.
+struct Shared {
+    store: Arc<HotStore>,
+    access: Arc<ClusterAccess>,
+}
+
+/// Serves as a front end.
+pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
+    let network = verify::network(&args.network)?;
+    let config = || if args.backend.len() > 1 { HttpConfig::one_of_several() } else { HttpConfig::default() };
+    let open = |text: &String| upstream::open_with(text, config()).map_err(CommandError::from);
+    let backends: Vec<SharedUpstream> = args.backend.iter().map(open).collect::<Result<_, _>>()?;
+    let begin = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
+    let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
+    info!("network {} (chain id {}), backends {}", network.name, network.chain_id, names.join(", "));
+    runtime()?.block_on(async {
+        let (backends, new_blocks) = NewBlocks::watch(backends);
+        if let Some(shared) = connect(args).await? {
+            return serve(args, network, (begin, backends), (new_blocks, shared)).await;
+        }
+        let light = Arc::new(LightService::start(network, begin, backends, options(args)));
+        let bound = serving::bind(light.clone(), &args.server).await?;
+        bound.run(light.settled(ANNOUNCE_TIMEOUT)).await;
+        Ok(())
+    })
+}
+
+/// Serves together with other front ends.
+async fn serve(
+    args: &ServeArgs,
+    network: Network,
+    (begin, backends): (Start, Vec<SharedUpstream>),
+    (new_blocks, Shared { store, access }): (NewBlocks, Shared),
+) -> Result<(), CommandError> {
+    let chain = network.chain_id;
+    let light = Arc::new(LightService::start(network, begin, backends, options(args)));
+    let (secret, name) = (access.secret(), name()?);
+    let parts = FrontEndParts { light: light.clone(), new_blocks, store, secret, chain, name };
+    let front_end = Arc::new(FrontEnd::start(parts));
+    let keys = args.keys.then(|| access.access());
+    let bound = serving::bind_with(front_end, &args.server, keys).await?;
+    bound.run(light.settled(ANNOUNCE_TIMEOUT)).await;
+    if let Err(error) = access.flush().await {
+        warn!("the usage of the last seconds was not written: {error}");
+    }
+    Ok(())
+}
+
+fn options(args: &ServeArgs) -> LightOptions {
+    LightOptions {
+        policy: args.calls.policy(),
+        min_depth: args.min_depth,
+        max_age: args.max_age,
+        unproven: args.unproven,
+        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        host_tells_sent: !args.cluster.is_empty(),
+        ..LightOptions::default()
+    }
+}
+
+/// Connects to what front ends share; `None` for a front end alone.
+async fn connect(args: &ServeArgs) -> Result<Option<Shared>, CommandError> {
+    let (Some(address), false) = (&args.index, args.cluster.is_empty()) else { return Ok(None) };
+    let config = StoreConfig::parse(&args.cluster, PREFIX)
+        .map_err(|error| CommandError::Usage(format!("--cluster: {error}")))?;
+    let tls = rustls::ClientConfig::clone(&upstream::tls_config());
+    let database =
+        Database::parse(address, tls).map_err(|error| CommandError::Usage(format!("--index: {error}")))?;
+    let store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let access = ClusterAccess::open(&database, store.clone()).await.map_err(CommandError::failed)?;
+    Ok(Some(Shared { store, access }))
+}
+
+/// The name of this front end, by which the others know it.
+fn name() -> Result<String, CommandError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(CommandError::failed)?;
+    Ok(hex::encode(bytes))
+}

@@ -1,0 +1,156 @@
+//! What a message asks of the filters and of the pool, and what its answer says of them.
+
+use std::collections::BTreeSet;
+
+use alloy_primitives::{B256, keccak256};
+use data_encoding::HEXLOWER_PERMISSIVE;
+use memchr::memmem;
+use rootlight::rpc::envelope::{Call, MAX_BATCH, Message};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Parts of the names of all methods that concern filters or the pool.
+const WORDS: [&[u8]; 2] = [b"Filter", b"sendRaw"];
+
+/// What a message asks of the filters and of the pool.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Calls {
+    /// The filters that it polls, reads or removes.
+    pub(super) used: BTreeSet<u128>,
+    /// Whether it makes filters.
+    makes: bool,
+    /// The hashes of the transactions that it sends.
+    sends: BTreeSet<B256>,
+}
+
+/// What an answer says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Made {
+    /// What may be ids of new filters.
+    pub(super) filters: Vec<u128>,
+    /// The transactions that were sent.
+    pub(super) sent: BTreeSet<B256>,
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+}
+
+impl Calls {
+    /// Whether a message may concern filters or the pool at all.
+    pub(super) fn may_be(message: &[u8]) -> bool {
+        WORDS.iter().any(|word| memmem::find(message, word).is_some())
+    }
+
+    /// Reads a message. One that is not JSON-RPC asks for nothing.
+    pub(super) fn read(message: &[u8]) -> Self {
+        let entries = match Message::parse(message, MAX_BATCH) {
+            Ok(Message::Single(entry)) => vec![entry],
+            Ok(Message::Batch(entries)) => entries,
+            Ok(Message::EmptyBatch) | Err(_) => Vec::new(),
+        };
+        let mut calls = Self::default();
+        for call in entries.iter().filter_map(|entry| entry.call.as_ref().ok()) {
+            match call.method.as_str() {
+                "eth_getFilterChanges" | "eth_getFilterLogs" | "eth_uninstallFilter" => {
+                    calls.used.extend(text(call).and_then(|text| number(&text)));
+                }
+                "eth_newFilter" | "eth_newBlockFilter" | "eth_newPendingTransactionFilter" => {
+                    calls.makes = true
+                }
+                "eth_sendRawTransaction" => calls.sends.extend(text(call).and_then(|text| hash(&text))),
+                _ => {}
+            }
+        }
+        calls
+    }
+
+    /// Whether there is nothing of the kind.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Reads the answer.
+    pub(super) fn made(&self, answer: &str) -> Made {
+        let mut made = Made::default();
+        if !self.makes && self.sends.is_empty() {
+            return made;
+        }
+        let responses = match serde_json::from_str::<Vec<Response<'_>>>(answer) {
+            Ok(batch) => batch,
+            Err(_) => serde_json::from_str::<Response<'_>>(answer).into_iter().collect(),
+        };
+        for result in responses.into_iter().filter_map(|response| response.result) {
+            let Ok(text) = serde_json::from_str::<&str>(result.get()) else { continue };
+            if let Ok(hash) = text.parse()
+                && self.sends.contains(&hash)
+            {
+                made.sent.insert(hash);
+            } else if self.makes {
+                made.filters.extend(number(text));
+            }
+        }
+        made
+    }
+}
+
+/// The first parameter, if it is a text.
+fn text(call: &Call) -> Option<String> {
+    serde_json::from_str(call.params.first()?.get()).ok()
+}
+
+/// The number of a filter id; leading zeros do not matter, as in the engine.
+fn number(text: &str) -> Option<u128> {
+    let digits = text.strip_prefix("0x")?;
+    u128::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))
+}
+
+/// The hash of a raw transaction.
+fn hash(text: &str) -> Option<B256> {
+    HEXLOWER_PERMISSIVE.decode(text.strip_prefix("0x")?.as_bytes()).ok().map(keccak256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_and_transactions_of_a_message_and_of_its_answer_are_found() {
+        let sent = keccak256([0x12]);
+        let message = br#"[{"jsonrpc":"2.0","id":1,"method":"eth_getFilterChanges","params":["0x00ff"]},
+            {"jsonrpc":"2.0","id":2,"method":"eth_newBlockFilter","params":[]},
+            {"jsonrpc":"2.0","id":3,"method":"eth_uninstallFilter","params":["0xff"]},
+            {"jsonrpc":"2.0","id":4,"method":"eth_sendRawTransaction","params":["0x12"]},
+            {"jsonrpc":"2.0","id":6,"method":"eth_sendRawTransaction","params":["0x13"]},
+            {"jsonrpc":"2.0","id":5,"method":"eth_newFilter","params":[{"fromBlock":"bad"}]}]"#;
+        assert!(Calls::may_be(message));
+        let calls = Calls::read(message);
+        assert_eq!(calls.used, BTreeSet::from([0xff]));
+        let answer = format!(
+            r#"[{{"jsonrpc":"2.0","id":1,"result":["0x1"]}},{{"jsonrpc":"2.0","id":2,"result":"0xabc"}},
+            {{"jsonrpc":"2.0","id":3,"result":true}},{{"jsonrpc":"2.0","id":4,"result":"{sent}"}},
+            {{"jsonrpc":"2.0","id":6,"result":"{}"}},{{"jsonrpc":"2.0","id":5,"error":{{"code":-32602,"message":""}}}}]"#,
+            keccak256([0x14])
+        );
+        assert_eq!(calls.made(&answer), Made { filters: vec![0xabc], sent: BTreeSet::from([sent]) });
+    }
+
+    #[test]
+    fn what_is_not_a_filter_or_not_a_message_asks_for_nothing() {
+        for message in [
+            &b"{"[..],
+            b"[]",
+            br#"{"jsonrpc":"2.0","id":1,"method":"eth_getFilterChanges","params":["0x+1"]}"#,
+            br#"{"jsonrpc":"2.0","id":1,"method":"eth_getFilterChanges","params":[7]}"#,
+            br#"{"jsonrpc":"2.0","id":1,"method":"eth_getFilterChanges","params":["0x1ffffffffffffffffffffffffffffffff"]}"#,
+        ] {
+            assert!(Calls::read(message).is_empty());
+        }
+        let single = Calls::read(br#"{"jsonrpc":"2.0","id":1,"method":"eth_newFilter","params":[{}]}"#);
+        assert_eq!(single.made(r#"{"jsonrpc":"2.0","id":1,"result":"0x7"}"#).filters, [7]);
+        assert_eq!(single.made("no JSON"), Made::default());
+        assert!(!Calls::may_be(br#"{"method":"eth_call"}"#));
+    }
+}

@@ -1,0 +1,160 @@
+//! A front end: a light client whose upstreams are the backends, with filters and a head that it shares with others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alloy_primitives::B256;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+use super::backend::NewBlocks;
+use super::calls::{Calls, Made};
+use super::filters::{FilterError, SharedFilters};
+use super::heads::Agreement;
+use super::seal::Seal;
+use super::sent::SentTransactions;
+use crate::bans::HostBans;
+use crate::cluster::store::HotStore;
+use crate::light::LightService;
+use crate::priority::{self, SHORT_JSON};
+use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, News, Service, Vitals};
+
+/// JSON-RPC code of answers that cannot be given at present (EIP-1474).
+const NOT_READY: i32 = -32002;
+
+/// A front end of a cluster.
+pub struct FrontEnd {
+    light: Arc<LightService>,
+    filters: SharedFilters,
+    sent: Arc<SentTransactions>,
+    /// The name of this front end, which no other has.
+    name: String,
+    messages: AtomicU64,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for FrontEnd {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// What a front end is made of.
+pub struct FrontEndParts {
+    /// The light client, started with [`host_tells_sent`](crate::light::LightOptions::host_tells_sent) on the backends of
+    /// `new_blocks`.
+    pub light: Arc<LightService>,
+    /// Makes the backends look for new blocks.
+    pub new_blocks: NewBlocks,
+    /// The store that all front ends share.
+    pub store: Arc<HotStore>,
+    /// A secret that all front ends share, and nobody else who can write to the store.
+    pub secret: B256,
+    /// The number of the chain. Services of several chains may share a store.
+    pub chain: u64,
+    /// The name of this front end, which no other has: letters and digits.
+    pub name: String,
+}
+
+impl FrontEnd {
+    /// Starts a front end. Messages wait until it has agreed on a block with the others. To be called inside a runtime.
+    #[must_use]
+    pub fn start(parts: FrontEndParts) -> Self {
+        let FrontEndParts { light, new_blocks, store, secret, chain, name } = parts;
+        let seal = Seal::new(secret);
+        let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
+        let filters = SharedFilters::new(store.clone(), seal, sent.clone(), chain);
+        let agreement = Agreement::new(store, light.served_head(), new_blocks, name.clone(), chain);
+        let tasks = vec![tokio::spawn(agreement.run()), tokio::spawn(sent.clone().follow(light.clone()))];
+        Self { light, filters, sent, name, messages: AtomicU64::new(0), tasks }
+    }
+
+    /// Answers a message that may concern filters or the pool.
+    async fn answer_shared(&self, caller: &Caller, message: Vec<u8>) -> HeldAnswer {
+        let Some((calls, message)) = read(message).await else {
+            return HeldAnswer::failed(&[], INTERNAL_ERROR, "Internal server error");
+        };
+        if calls.is_empty() {
+            return self.light.answer_to(caller, message).await;
+        }
+        let number = self.messages.fetch_add(1, Ordering::Relaxed);
+        let (name, owner) = (format!("{}.{number}", self.name), caller.peer.asker());
+        let taken = match self.filters.take(&self.light, calls.used.iter().copied(), name.clone()).await {
+            Ok(taken) => taken,
+            Err(error) => return refused(message, &error).await,
+        };
+        let answer = self.light.answer_to(caller, message.clone()).await;
+        let made = answer.answer.as_ref().map(|answer| calls.made(&answer.body)).unwrap_or_default();
+        let kept = self.filters.give_back(&self.light, &taken).await;
+        let added = self.filters.add(&self.light, &made.filters, (&name, owner)).await;
+        self.tell(&made).await;
+        if let Err(error) = kept.and(added) {
+            return refused(message, &error).await;
+        }
+        if let Err(error) = self.filters.note(&taken, owner).await {
+            // It can be polled all the same.
+            debug!("the use of a filter was not noted: {error}");
+        }
+        answer
+    }
+
+    /// Tells all front ends of transactions that were sent here; without the store, at least the subscriptions here.
+    async fn tell(&self, made: &Made) {
+        for hash in &made.sent {
+            if let Err(error) = self.sent.add(hash).await {
+                warn!("a transaction is told to subscriptions of this front end only: {error}");
+                self.light.tell_sent(&[*hash]);
+            }
+        }
+    }
+}
+
+/// Reads a message; a long one on a thread of lower priority. `None` if there is no such thread.
+async fn read(message: Vec<u8>) -> Option<(Calls, Vec<u8>)> {
+    let is_short = message.len() <= SHORT_JSON;
+    let read = move || (Calls::read(&message), message);
+    if is_short { Some(read()) } else { priority::run_last(read).await }
+}
+
+async fn refused(message: Vec<u8>, error: &FilterError) -> HeldAnswer {
+    let code = match error {
+        FilterError::TooMany => LIMIT_EXCEEDED,
+        _ => NOT_READY,
+    };
+    HeldAnswer::failed_apart(message, code, error.to_string()).await
+}
+
+impl Service for FrontEnd {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+        if Calls::may_be(&message) {
+            return Box::pin(self.answer_shared(caller, message));
+        }
+        self.light.answer_to(caller, message)
+    }
+
+    fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {
+        self.light.poll(caller, subscription)
+    }
+
+    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+        self.light.disconnect(caller)
+    }
+
+    fn bans(&self) -> Option<Arc<HostBans>> {
+        self.light.bans()
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        self.light.changes()
+    }
+
+    fn health(&self) -> Health {
+        self.light.health()
+    }
+
+    fn vitals(&self) -> Vitals {
+        self.light.vitals()
+    }
+}

@@ -1,0 +1,16 @@
+//! Front ends without state of their own: `rootlight serve`.
+//!
+//! A front end is a light client whose upstreams are the backends, so what a backend says is verified as everywhere else.
+//! What several front ends must share is in a store ([`crate::cluster::store`]): the block that they show, filters, and
+//! the transactions that callers have sent.
+
+mod backend;
+mod calls;
+mod filters;
+mod front_end;
+mod heads;
+mod seal;
+mod sent;
+
+pub use backend::NewBlocks;
+pub use front_end::{FrontEnd, FrontEndParts};

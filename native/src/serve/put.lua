@@ -1,0 +1,20 @@
+-- Puts a filter back, or a new one there. The same again changes nothing, so that it can be tried again.
+-- KEYS[1] the filter, as of take.lua; field last: who has put it back last
+-- ARGV    1 who has taken it, or who makes it, 2 the value; empty if the filter is removed, 3 lifetime in milliseconds, 4 new or
+--         taken
+-- returns 1, or 0 if another front end has taken it meanwhile
+local filter = redis.call('HMGET', KEYS[1], 'by', 'last')
+if filter[2] == ARGV[1] then
+  return 1
+end
+if ARGV[4] == 'taken' and filter[1] ~= ARGV[1] then
+  return 0
+end
+if ARGV[2] == '' then
+  redis.call('DEL', KEYS[1])
+  return 1
+end
+redis.call('HSET', KEYS[1], 'value', ARGV[2], 'last', ARGV[1])
+redis.call('HDEL', KEYS[1], 'by', 'till')
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1

@@ -1,0 +1,305 @@
+//! Several front ends of one service in this process: the block that they show, and filters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::B256;
+use futures::future::BoxFuture;
+use rootlight::consensus::Network;
+use rootlight::dev::Mining;
+use rootlight::light::UpstreamRequest;
+use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
+use rootlight_native::local::{LocalOptions, LocalService};
+use rootlight_native::serve::{FrontEnd, FrontEndParts, NewBlocks};
+use rootlight_native::service::Service;
+use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::common;
+use crate::servers::{Servers, cluster};
+
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+/// Deploys a contract that emits a log whenever it is called.
+const LOGS: &str = "0x6005600c60003960056000f360006000a000";
+
+/// Longest time until front ends have done something, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A chain of this process as a backend.
+struct Backend(Arc<LocalService>);
+
+impl Upstream for Backend {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move {
+            let mut results = Vec::new();
+            for UpstreamRequest { method, params } in requests {
+                let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+                let body = self.0.answer(message.into_bytes()).await.body().unwrap();
+                let mut answer: Value = serde_json::from_str(&body).unwrap();
+                results.push(match answer.get("error") {
+                    Some(error) => Err(UpstreamError::Rpc {
+                        code: error["code"].as_i64().unwrap(),
+                        message: error["message"].as_str().unwrap().into(),
+                        data: None,
+                    }),
+                    None => Ok(RawValue::from_string(answer["result"].take().to_string()).unwrap()),
+                });
+            }
+            results
+        })
+    }
+
+    fn name(&self) -> &str {
+        "chain"
+    }
+}
+
+/// A chain, and front ends that share a store.
+struct World {
+    chain: Arc<LocalService>,
+    servers: Arc<Servers>,
+    front_ends: Vec<Arc<FrontEnd>>,
+    contract: Value,
+    next: AtomicUsize,
+    prefix: String,
+}
+
+async fn ask_of(service: &dyn Service, method: &str, params: Value) -> Result<Value, Value> {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let body = service.answer(message.to_string().into_bytes()).await.body().unwrap();
+    let mut answer: Value = serde_json::from_str(&body).unwrap();
+    match answer.get_mut("error") {
+        Some(error) => Err(error.take()),
+        None => Ok(answer["result"].take()),
+    }
+}
+
+impl World {
+    async fn new(name: &str, front_ends: usize) -> Option<Self> {
+        let servers = cluster()?;
+        let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
+        let deploy = json!([{"from": ALICE, "data": LOGS, "gas": "0x30d40"}]);
+        let hash = ask_of(&*chain, "eth_sendTransaction", deploy).await.unwrap();
+        let receipt = ask_of(&*chain, "eth_getTransactionReceipt", json!([hash])).await.unwrap();
+        let contract = receipt["contractAddress"].clone();
+        let prefix = format!("front-ends-{name}");
+        let next = AtomicUsize::new(0);
+        let mut world = Self { chain, servers, front_ends: Vec::new(), contract, next, prefix };
+        for number in 0..front_ends {
+            world.add(&format!("f{number}")).await;
+        }
+        for front_end in &world.front_ends {
+            world
+                .until("a head", async || ask_of(&**front_end, "eth_blockNumber", json!([])).await.is_ok())
+                .await;
+        }
+        Some(world)
+    }
+
+    async fn add(&mut self, name: &str) {
+        let store = self.servers.connect(&self.prefix).await;
+        let backend: SharedUpstream = Arc::new(Backend(self.chain.clone()));
+        let (backends, new_blocks) = NewBlocks::watch(vec![backend]);
+        let network = Network::regtest();
+        let genesis = self.of_chain("eth_getBlockByNumber", json!(["0x0", false])).await["hash"].clone();
+        let start = start_checkpoint(Some(&format!("0:{}", genesis.as_str().unwrap())), &network).unwrap();
+        let options = LightOptions { host_tells_sent: true, ..LightOptions::default() };
+        let light = Arc::new(LightService::start(network, start, backends, options));
+        let (secret, name) = (B256::repeat_byte(7), name.to_owned());
+        let parts = FrontEndParts { light, new_blocks, store, secret, chain: 33, name };
+        self.front_ends.push(Arc::new(FrontEnd::start(parts)));
+    }
+
+    async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let started = Instant::now();
+        while !holds().await {
+            assert!(started.elapsed() < PATIENCE, "not in time: {what}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Asks one front end after another.
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.front_ends.len();
+        let answer = ask_of(&*self.front_ends[turn], method, params).await;
+        answer.unwrap_or_else(|error| panic!("{method} at front end {turn}: {error}"))
+    }
+
+    async fn of_chain(&self, method: &str, params: Value) -> Value {
+        ask_of(&*self.chain, method, params).await.unwrap()
+    }
+
+    async fn log(&self) {
+        let call = json!([{"from": ALICE, "to": self.contract, "gas": "0x186a0"}]);
+        self.of_chain("eth_sendTransaction", call).await;
+    }
+
+    /// Waits until each front end shows the chain's head.
+    async fn reached(&self) {
+        let head = self.of_chain("eth_blockNumber", json!([])).await;
+        for front_end in &self.front_ends {
+            let shows = async || ask_of(&**front_end, "eth_blockNumber", json!([])).await == Ok(head.clone());
+            self.until("the head", shows).await;
+        }
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    u64::from_str_radix(value.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_back() {
+    let Some(world) = World::new("head", 3).await else { return };
+    let world = Arc::new(world);
+    let mining = tokio::spawn({
+        let world = world.clone();
+        async move {
+            for _ in 0..40 {
+                world.of_chain("evm_mine", json!([])).await;
+                tokio::time::sleep(Duration::from_millis(60)).await;
+            }
+        }
+    });
+    let clients = (0..4).map(|_| {
+        let world = world.clone();
+        tokio::spawn(async move {
+            let (mut last, mut asked, mut seen) = (0, 0, 0);
+            while last < 41 {
+                let head = number(&world.ask("eth_blockNumber", json!([])).await);
+                let block = world.ask("eth_getBlockByNumber", json!(["latest", false])).await;
+                for now in [head, number(&block["number"])] {
+                    assert!(now >= last, "block {last}, then {now}");
+                    seen += u32::from(now > last);
+                    last = now;
+                }
+                asked += 2;
+            }
+            (asked, seen)
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    mining.await.unwrap();
+    for client in clients {
+        let (asked, seen) = tokio::time::timeout(PATIENCE, client).await.expect("in time").unwrap();
+        assert!(asked >= 100 && seen >= 5, "{asked} answers, {seen} heads");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reorganisation_is_shown_by_all_front_ends_at_once() {
+    let Some(world) = World::new("reorganisation", 3).await else { return };
+    let before = world.of_chain("evm_snapshot", json!([])).await;
+    for _ in 0..3 {
+        world.of_chain("evm_mine", json!([])).await;
+    }
+    world.reached().await;
+    let old = world.ask("eth_getBlockByNumber", json!(["latest", false])).await;
+    world.of_chain("evm_revert", json!([before])).await;
+    for _ in 0..5 {
+        world.log().await;
+    }
+    // From the first answer on the new branch on, no front end shows the old one.
+    let mut turned = false;
+    let started = Instant::now();
+    let head = world.of_chain("eth_blockNumber", json!([])).await;
+    loop {
+        let front_end = &world.front_ends[world.next.fetch_add(1, Ordering::Relaxed) % 3];
+        let block = ask_of(&**front_end, "eth_getBlockByNumber", json!([old["number"], false])).await;
+        // The chain forgets blocks that it reverts, so that a front end that shows one cannot prove its transactions.
+        let is_new = block.is_ok_and(|block| block["hash"] != old["hash"]);
+        assert!(is_new || !turned, "an earlier branch after a later one");
+        turned |= is_new;
+        if turned && world.ask("eth_blockNumber", json!([])).await == head {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "the new branch is not shown");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_is_polled_at_any_front_end_and_outlives_the_one_that_made_it() {
+    let Some(mut world) = World::new("filters", 3).await else { return };
+    let logs = world.ask("eth_newFilter", json!([{"address": world.contract}])).await;
+    let blocks = world.ask("eth_newBlockFilter", json!([])).await;
+    assert_eq!(world.ask("eth_getFilterChanges", json!([logs])).await, json!([]));
+    let (mut found, mut hashes) = (Vec::new(), Vec::new());
+    for round in 0..12 {
+        world.log().await;
+        if round == 5 {
+            // The front end that made the first filter goes away.
+            drop(world.front_ends.remove(0));
+        }
+        found.extend(world.ask("eth_getFilterChanges", json!([logs])).await.as_array().unwrap().clone());
+        hashes.extend(world.ask("eth_getFilterChanges", json!([blocks])).await.as_array().unwrap().clone());
+    }
+    world.reached().await;
+    found.extend(world.ask("eth_getFilterChanges", json!([logs])).await.as_array().unwrap().clone());
+    hashes.extend(world.ask("eth_getFilterChanges", json!([blocks])).await.as_array().unwrap().clone());
+    let numbers: Vec<u64> = found.iter().map(|log| number(&log["blockNumber"])).collect();
+    assert_eq!(numbers, (2..14).collect::<Vec<_>>(), "each log once");
+    for (at, hash) in hashes.iter().enumerate() {
+        let block = world.of_chain("eth_getBlockByNumber", json!([format!("{:#x}", at + 2), false])).await;
+        assert_eq!(block["hash"], *hash);
+    }
+    assert_eq!(hashes.len(), 12);
+    assert_eq!(world.ask("eth_uninstallFilter", json!([logs])).await, true);
+    for _ in 0..2 {
+        assert_eq!(world.ask("eth_uninstallFilter", json!([logs])).await, false);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_of_one_filter_at_the_same_time_report_everything_once() {
+    let Some(world) = World::new("polls", 3).await else { return };
+    let world = Arc::new(world);
+    let id = world.ask("eth_newBlockFilter", json!([])).await;
+    let polls = (0..6).map(|_| {
+        let (world, id) = (world.clone(), id.clone());
+        tokio::spawn(async move {
+            let mut found = Vec::new();
+            for _ in 0..15 {
+                found
+                    .extend(world.ask("eth_getFilterChanges", json!([id])).await.as_array().unwrap().clone());
+            }
+            found
+        })
+    });
+    let polls: Vec<_> = polls.collect();
+    for _ in 0..10 {
+        world.of_chain("evm_mine", json!([])).await;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    let mut found = Vec::new();
+    for poll in polls {
+        found.extend(poll.await.unwrap());
+    }
+    world.reached().await;
+    found.extend(world.ask("eth_getFilterChanges", json!([id])).await.as_array().unwrap().clone());
+    let mut once = found.clone();
+    once.sort_by_key(ToString::to_string);
+    once.dedup();
+    assert_eq!((found.len(), once.len()), (10, 10), "each block once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_sent_at_one_front_end_are_pending_at_all() {
+    let Some(world) = World::new("sent", 3).await else { return };
+    let polled = world.ask("eth_newPendingTransactionFilter", json!([])).await;
+    world.of_chain("evm_setAutomine", json!([false])).await;
+    let mut sent = Vec::new();
+    for nonce in 1..4 {
+        let signed = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": format!("{nonce:#x}")}]);
+        let raw = world.of_chain("eth_signTransaction", signed).await;
+        sent.push(world.ask("eth_sendRawTransaction", json!([raw])).await);
+    }
+    let mut found = Vec::new();
+    let started = Instant::now();
+    while found.len() < 3 && started.elapsed() < PATIENCE {
+        found.extend(world.ask("eth_getFilterChanges", json!([polled])).await.as_array().unwrap().clone());
+    }
+    assert_eq!(found, sent);
+    assert_eq!(world.ask("eth_getFilterChanges", json!([polled])).await, json!([]));
+}
