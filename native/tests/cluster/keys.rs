@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
@@ -166,6 +167,68 @@ async fn usage_is_written_exactly_once_across_restarts_of_the_database() {
     assert_eq!((limited.requests, limited.requests + limited.refused), (admitted, 600));
     assert_eq!((unlimited.requests, unlimited.weight, unlimited.refused), (1_200, 1_200, 0));
     assert_eq!((unlimited.classes["eth"], unlimited.today), (1_200, 1_200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flush_whose_commit_was_not_confirmed_counts_once() {
+    let Some(servers) = cluster() else { return };
+    let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
+    let Some(service) = Service::with(postgres.clone(), &servers, "commit", 1).await else { return };
+    let (access, key) = (&service.front_ends[0], service.key(&Change::default()).await);
+    let taken = AtomicU64::new(0);
+    let take = async |requests: u32| {
+        access.take(&key, &charge(requests)).await.unwrap();
+        taken.fetch_add(requests.into(), Ordering::Relaxed);
+    };
+    take(3).await;
+    let client = service.database.connect().await.unwrap();
+    // A commit waits for a standby that does not exist. If its connection is ended then, it was made all the same.
+    client.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'").await.unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    wait_until("the setting", || async {
+        take(1).await;
+        let flush = access.flush();
+        let end = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let query =
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+            client.query_one(query, &[]).await.unwrap().get::<_, i64>(0) > 0
+        };
+        let (flushed, ended) = tokio::join!(flush, end);
+        ended && flushed.is_err()
+    })
+    .await;
+    assert!(service.number("SELECT requests FROM service.usage").await >= 3, "the commit was made");
+    client.batch_execute("ALTER SYSTEM RESET synchronous_standby_names").await.unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    take(10).await;
+    wait_until("the next flush", || async { access.flush().await.is_ok() }).await;
+    let counted = service.admin.list(None, 1).await.unwrap().keys[0].usage.requests;
+    let sum = service.number("SELECT sum(requests)::bigint FROM service.usage_days").await;
+    assert_eq!(i64::try_from(counted).unwrap(), sum);
+    assert_eq!(counted, taken.load(Ordering::Relaxed), "each request counts once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_refused_when_nobody_can_be_asked_for_long() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
+    let Some(service) = Service::with(postgres.clone(), &servers, "grace", 1).await else { return };
+    let record = service.key(&Change::default()).await;
+    let store = servers.connect("grace").await;
+    let short = Duration::from_secs(2);
+    let access = ClusterAccess::open_with(&service.database, store, short).await.unwrap();
+    assert!(access.find(&record.id).await.unwrap().is_some());
+    // The store alone says whether keys have changed.
+    postgres.end("QUIT");
+    tokio::time::sleep(short + Duration::from_secs(1)).await;
+    assert!(access.find(&record.id).await.unwrap().is_some());
+    servers.kill(0);
+    assert!(access.find(&record.id).await.unwrap().is_some(), "it is served for a while");
+    wait_until("the end of grace", || async { access.find(&record.id).await == Err(Unavailable) }).await;
+    postgres.run();
+    wait_until("the database is asked", || async { access.find(&record.id).await.is_ok() }).await;
+    assert!(access.find(&record.id).await.unwrap().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -236,3 +236,31 @@ async fn without_the_store_front_ends_admit_less_and_then_share_again() {
     let admitted = flood(&service.front_ends, &record, Duration::from_secs(1)).await;
     assert!(admitted <= 30 + 60 + leases(100, 3), "{admitted}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failover_and_a_flush_start_the_counters_anew_and_nothing_hangs() {
+    let Some(servers) = Servers::cluster(&[]) else { return };
+    let Some(service) = Service::start(&servers, "faults", 3).await else { return };
+    let record = service.key(&Change { per_second: Some(100), burst: Some(100), ..Change::default() }).await;
+    let master = servers.server_of(&format!("faults:quota:{}", record.id));
+    let started = Instant::now();
+    let faults = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        servers.masters().into_iter().for_each(|index| drop(servers.ask(index, "FLUSHALL")));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        servers.kill(master);
+    };
+    let (admitted, ()) = tokio::join!(flood(&service.front_ends, &record, Duration::from_secs(4)), faults);
+    let passed = started.elapsed().as_secs_f64();
+    // The burst at the start, after the flush, and after the failover; half of it without the store.
+    let most = 3 * 100 + 50 + (100.0 * passed).ceil() as u64 + 2 * leases(100, 3);
+    println!("{admitted} admitted in {passed} s, at most {most}");
+    assert!(admitted <= most && admitted > 200, "{admitted}, at most {most}");
+    let access = &service.front_ends[0];
+    let before = access.metrics().decisions(Decision::Store);
+    wait_until("the new master decides", || async {
+        let _ = access.take(&record, &charge(1)).await;
+        access.metrics().decisions(Decision::Store) > before
+    })
+    .await;
+}

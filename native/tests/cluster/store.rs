@@ -32,8 +32,10 @@ async fn use_it(store: &HotStore) {
 #[tokio::test(flavor = "multi_thread")]
 async fn values_scripts_and_the_time_work_on_one_server_and_on_a_cluster() {
     let (Some(single), Some(cluster)) = (Servers::single(&[]), cluster()) else { return };
-    use_it(&*single.connect("one").await).await;
-    use_it(&*cluster.connect("many").await).await;
+    let stores = [single.connect("one").await, cluster.connect("many").await];
+    for store in &stores {
+        use_it(store).await;
+    }
     let mut config = cluster.config("said");
     config.layout = Layout::Cluster;
     use_it(&HotStore::connect(&config).await.unwrap()).await;

@@ -3,15 +3,17 @@
 use crate::common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Running, client, config, dev_chain, start_service};
+use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, ORIGIN};
 use reqwest::{Method, Response};
 use rootlight::dev::Mining;
 use rootlight::rpc::Profile;
-use rootlight_native::keys::{Change, Registry};
+use rootlight_native::keys::{Change, Keys, Record, Registry, Unavailable};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::{Entry, KeyAccess, ServerConfig};
 use serde_json::{Value, json};
@@ -59,6 +61,21 @@ fn call(method: &str, params: Value) -> Value {
 
 fn number() -> Value {
     call("eth_blockNumber", json!([]))
+}
+
+/// Keys whose place can be out of reach.
+struct Away {
+    registry: Arc<Registry>,
+    away: AtomicBool,
+}
+
+impl Keys for Away {
+    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>> {
+        if self.away.load(Ordering::Relaxed) {
+            return Box::pin(std::future::ready(Err(Unavailable)));
+        }
+        self.registry.find(id)
+    }
 }
 
 /// A response as the tests look at it.
@@ -173,6 +190,31 @@ async fn a_key_in_the_path_opens_http_and_websocket() {
         let mut socket = keyed.socket(&path).await;
         assert_eq!(socket.ask(&number()).await["result"], "0x0", "{path}");
     }
+}
+
+#[tokio::test]
+async fn keys_that_cannot_be_asked_for_are_503_and_open_sockets_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
+    let keys = Arc::new(Away { registry: registry.clone(), away: AtomicBool::new(false) });
+    let access = KeyAccess { keys: keys.clone(), ..KeyAccess::embedded(&registry) };
+    let entry = Entry { keys: Some(access), ..Entry::default() };
+    let server = start_service(ServerConfig { entry, ..config() }, dev()).await;
+    let keyed = Keyed { server, registry, folder };
+    let path = format!("/{}", keyed.key(Change::default()).0);
+    let mut socket = keyed.socket(&path).await;
+    assert_eq!(socket.ask(&number()).await["result"], "0x0");
+    keys.away.store(true, Ordering::Relaxed);
+    let text = "Service unavailable: API keys cannot be checked at the moment";
+    let seen = keyed.post(&path, &number()).await;
+    assert_eq!((seen.status, seen.header("retry-after")), (503, Some(1)));
+    assert_eq!((&seen.body["error"]["code"], &seen.body["error"]["message"]), (&json!(-32603), &json!(text)));
+    assert_eq!(keyed.upgrade_status(&path, None).await, 503);
+    // Longer than the interval at which open sockets' keys are looked at.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(socket.ask(&number()).await["error"]["message"], text);
+    keys.away.store(false, Ordering::Relaxed);
+    assert_eq!(socket.ask(&number()).await["result"], "0x0");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use super::changes::Changes;
+use super::changes::{Changes, GRACE};
 use super::error::ClusterKeyError;
 use super::line::Line;
 use super::lookups::Lookups;
@@ -78,6 +78,18 @@ impl ClusterAccess {
     /// # Errors
     /// [`ClusterKeyError`]: the database cannot be reached or used. Later it may be away for a while.
     pub async fn open(database: &Database, store: Arc<HotStore>) -> Result<Arc<Self>, ClusterKeyError> {
+        Self::open_with(database, store, GRACE).await
+    }
+
+    /// As [`Self::open`], with another time for which known keys are served while nobody can be asked whether they changed.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(
+        database: &Database,
+        store: Arc<HotStore>,
+        grace: Duration,
+    ) -> Result<Arc<Self>, ClusterKeyError> {
         let line = |limit| Line::new(database.clone(), limit);
         let preparing = line(FLUSH_TIME);
         let secret = preparing.run(async |client| {
@@ -89,7 +101,7 @@ impl ClusterAccess {
         getrandom::fill(&mut name).map_err(KeyError::Random)?;
         let name = HEXLOWER.encode(&name);
         let (memory, metrics) = (Arc::new(Memory::new(MEMORY)), ServiceMetrics::default());
-        let changes = Changes::open(store.clone(), line(LOOKUP_TIME), memory.clone()).await?;
+        let changes = Changes::open(store.clone(), line(LOOKUP_TIME), memory.clone(), grace).await?;
         let parts = Arc::new(Parts {
             secret,
             lookups: Lookups::new(store.clone(), line(LOOKUP_TIME), memory.clone(), metrics.clone()),

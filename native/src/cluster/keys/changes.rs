@@ -23,7 +23,7 @@ use crate::keys::is_id;
 /// Interval at which PostgreSQL and the store are asked.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Time for which known keys are served while neither PostgreSQL nor the store can be asked whether they changed.
+/// Time for which known keys are served while neither PostgreSQL nor the store can be asked whether they changed, by default.
 pub const GRACE: Duration = Duration::from_secs(60);
 
 /// Changes that are read at a time.
@@ -37,6 +37,7 @@ pub(super) struct Changes {
     store: Arc<HotStore>,
     line: Line,
     memory: Arc<Memory>,
+    grace: Duration,
     /// The last change that was read from PostgreSQL.
     known: AtomicI64,
     /// The last revision of the store that is ahead of PostgreSQL's, as far as it could be read.
@@ -55,12 +56,14 @@ impl Changes {
         store: Arc<HotStore>,
         line: Line,
         memory: Arc<Memory>,
+        grace: Duration,
     ) -> Result<Self, ClusterKeyError> {
         let known = line.run(async |client| rows::revision(client).await).await?;
         Ok(Self {
             store,
             line,
             memory,
+            grace,
             known: AtomicI64::new(known),
             ahead: AtomicI64::new(NONE),
             checked: Mutex::new(Instant::now()),
@@ -72,7 +75,7 @@ impl Changes {
 
     /// Whether keys that are remembered may be served.
     pub(super) fn are_known(&self) -> bool {
-        self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < GRACE
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < self.grace
     }
 
     fn checked(&self) {
