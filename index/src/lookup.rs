@@ -69,6 +69,43 @@ impl Reader {
     pub async fn block(&self, number: u64) -> Result<Option<IndexedBlock>, IndexError> {
         let mut client = self.client().await?;
         let question = self.question(&mut client).await?;
+        self.block_at(&question, number).await
+    }
+
+    /// The block with this hash; `None` if the index does not have it.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] and those of the database.
+    pub async fn block_with_hash(&self, hash: &B256) -> Result<Option<IndexedBlock>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        match number_of(&question, hash).await? {
+            Some(number) => self.block_at(&question, number).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The block of the transaction with this hash; `None` if the index does not have it, which proves nothing.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] and those of the database.
+    pub async fn block_of_transaction(&self, hash: &B256) -> Result<Option<IndexedBlock>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        let loaded = searchable(&question, "block_number").await?;
+        let sql = format!("SELECT block_number FROM rootlight.transactions WHERE hash = $1 AND {loaded}");
+        let rows = question.query(&sql, &[&hash.as_slice()]).await?;
+        match rows.last() {
+            Some(row) => self.block_at(&question, Fields::of(row)?.number).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn block_at(
+        &self,
+        question: &Question<'_>,
+        number: u64,
+    ) -> Result<Option<IndexedBlock>, IndexError> {
         let sql = "SELECT number, hash, proof, header FROM rootlight.blocks WHERE number = $1";
         let Some(row) = question.query_opt(sql, &[&int8(number)]).await? else { return Ok(None) };
         let fields = Fields::of(&row)?;
@@ -79,8 +116,8 @@ impl Reader {
             return Err(damaged("the header"));
         }
         let proof = Proof::of_code(fields.get("proof")?);
-        let (transactions, senders) = transactions(&question, number).await?.into_iter().unzip();
-        let receipts = receipts(&question, number, None).await?;
+        let (transactions, senders) = transactions(question, number).await?.into_iter().unzip();
+        let receipts = receipts(question, number, None).await?;
         let receipts = receipts.into_iter().map(|(receipt, _)| receipt).collect();
         Ok(Some(IndexedBlock { header, proof, transactions, senders, receipts }))
     }
@@ -92,10 +129,7 @@ impl Reader {
     pub async fn number_of(&self, hash: &B256) -> Result<Option<u64>, IndexError> {
         let mut client = self.client().await?;
         let question = self.question(&mut client).await?;
-        let loaded = searchable(&question, "number").await?;
-        let sql = format!("SELECT number FROM rootlight.blocks WHERE hash = $1 AND {loaded}");
-        let rows = question.query(&sql, &[&hash.as_slice()]).await?;
-        rows.first().map(|row| Ok(Fields::of(row)?.number)).transpose()
+        number_of(&question, hash).await
     }
 
     /// The transaction with this hash; `None` if the index does not have it, which proves nothing.
@@ -125,6 +159,13 @@ impl Reader {
             None => Err(IndexError::Damaged { what: "a missing row", number }),
         }
     }
+}
+
+async fn number_of(question: &Question<'_>, hash: &B256) -> Result<Option<u64>, IndexError> {
+    let loaded = searchable(question, "number").await?;
+    let sql = format!("SELECT number FROM rootlight.blocks WHERE hash = $1 AND {loaded}");
+    let rows = question.query(&sql, &[&hash.as_slice()]).await?;
+    rows.first().map(|row| Ok(Fields::of(row)?.number)).transpose()
 }
 
 async fn transaction(question: &Question<'_>, hash: &B256) -> Result<Option<IndexedTransaction>, IndexError> {

@@ -7,6 +7,8 @@ use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
 #[cfg(feature = "node-methods")]
+use super::older::{self, Answered, OlderLogs, OlderRange, Question};
+#[cfg(feature = "node-methods")]
 use super::own_node::{check_range, name_at_node, own_node_failed, runs};
 use super::{
     envelope::Outcome,
@@ -26,7 +28,10 @@ use crate::{
     },
 };
 #[cfg(feature = "node-methods")]
-use crate::{engine::gate, light::Known};
+use crate::{
+    engine::{LightView, gate},
+    light::Known,
+};
 
 /// Most upstreams that a transaction is forwarded to: further ones do not make it travel faster.
 const MAX_SENDS: usize = 4;
@@ -59,6 +64,9 @@ enum Kind {
     /// The response of the host's own node, whatever it is.
     #[cfg(feature = "node-methods")]
     Relay,
+    /// The response of the host's index.
+    #[cfg(feature = "node-methods")]
+    Index(Question),
 }
 
 /// How a poll ended.
@@ -68,6 +76,21 @@ pub(super) struct Counted {
     pub(super) unproven: bool,
     /// A transaction that an upstream has accepted.
     pub(super) sent: Option<Sent>,
+    /// Logs of the older blocks of a request, which goes on with the newer ones; then `outcome` does not count.
+    #[cfg(feature = "node-methods")]
+    pub(super) part: Option<(OlderLogs, Request)>,
+}
+
+impl Counted {
+    fn new(outcome: Outcome, unproven: bool) -> Self {
+        Self {
+            outcome,
+            unproven,
+            sent: None,
+            #[cfg(feature = "node-methods")]
+            part: None,
+        }
+    }
 }
 
 impl Poll {
@@ -107,6 +130,25 @@ impl Poll {
         Ok(Some(Self { member, kind: Kind::Relay, requests }))
     }
 
+    /// Asks the host's index for the logs of the older blocks of a request; `None` if the request needs no index.
+    #[cfg(feature = "node-methods")]
+    pub(super) fn older(
+        member: usize,
+        request: &Request,
+        pinned: &PinnedHead,
+        view: &LightView<'_>,
+    ) -> Option<Self> {
+        let range = OlderRange::of(request, pinned, view)?;
+        Some(Self::of_index(member, &range.to_request(), Question::Logs(range.into()), pinned))
+    }
+
+    /// A question that the host answers from its index, whichever upstream it is addressed to.
+    #[cfg(feature = "node-methods")]
+    fn of_index(member: usize, asked: &UpstreamRequest, question: Question, pinned: &PinnedHead) -> Self {
+        let requests = requests(asked, pinned.roster().iter().copied().take(1));
+        Self { member, kind: Kind::Index(question), requests }
+    }
+
     /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
     /// request names the pinned block.
     ///
@@ -129,6 +171,10 @@ impl Poll {
             let asked = runs(request.row) && refusal.lacks_state_or_code();
             let poll = if asked { Self::relay(member, request, pinned)? } else { None };
             return poll.ok_or(RpcError::Refused(refusal));
+        }
+        #[cfg(feature = "node-methods")]
+        if let Some(asked) = older::about(request, &refusal).filter(|_| pinned.has_index()) {
+            return Ok(Self::of_index(member, &asked, Question::Transaction(refusal.into()), pinned));
         }
         let without_proof = refusal.lacks_proof();
         let asked = Some(request.row);
@@ -176,17 +222,33 @@ impl Poll {
             Kind::Send(transaction) => {
                 let outcome = sent(transaction.hash, &answered, seen);
                 let sent = outcome.is_ok().then_some(transaction);
-                Counted { outcome, unproven: false, sent }
+                Counted { sent, ..Counted::new(outcome, false) }
             }
             #[cfg(feature = "node-methods")]
             Kind::Relay => {
                 let silent = || Err(RequestFailure::Transport("no response".into()));
                 let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
-                Counted { unproven: answer.is_ok(), outcome: answer.map_err(own_node_failed), sent: None }
+                let unproven = answer.is_ok();
+                Counted::new(answer.map_err(own_node_failed), unproven)
+            }
+            #[cfg(feature = "node-methods")]
+            Kind::Index(question) => {
+                let silent = || Err(RequestFailure::Transport("no response".into()));
+                let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
+                match question.answered(answer) {
+                    Answered::Whole(outcome) => {
+                        let unproven = outcome.is_ok();
+                        Counted::new(outcome, unproven)
+                    }
+                    Answered::Part(older, rest) => {
+                        Counted { part: Some((older, rest)), ..Counted::new(Err(RpcError::Internal), true) }
+                    }
+                }
             }
             Kind::Agree(wanted, refusal) => {
                 let agreed = agreement(wanted, &answered, pinned);
-                Counted { unproven: agreed.is_some(), outcome: agreed.ok_or(refusal), sent: None }
+                let unproven = agreed.is_some();
+                Counted::new(agreed.ok_or(refusal), unproven)
             }
         };
         (self.member, counted)

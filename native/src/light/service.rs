@@ -18,6 +18,7 @@ use tracing::warn;
 
 use super::ask::{Fetched, ask_each};
 use super::checkpoint::Start;
+use super::proven_chain::ProvenChain;
 use super::{
     shared::Shared,
     sync::{self, Log},
@@ -63,6 +64,8 @@ pub struct LightOptions {
     pub unproven: Unproven,
     /// The full node beside the client, if the only upstream is the host's own.
     pub own_node: Option<OwnNode>,
+    /// Whether the upstreams answer from an index of blocks, too (`cluster::IndexSource`).
+    pub index: bool,
 }
 
 impl Default for LightOptions {
@@ -76,6 +79,7 @@ impl Default for LightOptions {
             max_age: MAX_AGE,
             unproven: Unproven::Refuse,
             own_node: None,
+            index: false,
         }
     }
 }
@@ -154,6 +158,7 @@ impl LightService {
             max_age: options.max_age,
             unproven: options.unproven,
             own_node: options.own_node.clone(),
+            index: options.index,
             bans: Some(bans),
         };
         Shared::new(network, start, config, options.sync, secret())
@@ -220,6 +225,12 @@ impl LightService {
             (None, Some(fault)) => Err(fault.to_string()),
             (None, None) => Err("its head was not reached in time".into()),
         }
+    }
+
+    /// The chain that is proven, for comparing blocks of other sources with it.
+    #[must_use]
+    pub fn proven_chain(&self) -> ProvenChain {
+        ProvenChain(self.shared.clone())
     }
 
     /// The chain as a message that arrives now sees it.
