@@ -14,10 +14,10 @@ use rootlight_index::{Database, Reader, ReaderOptions, Setup, Writer};
 
 /// Logs of a block.
 const LOGS: u64 = 10;
-/// Accounts that occur in topics.
-const ACCOUNTS: u64 = 1_000_000;
-/// Contracts. The first one writes a fifth of all logs.
-const CONTRACTS: u64 = 20_000;
+/// Blocks for each contract, so that indexes of all sizes have as many logs of one. The first contract writes a fifth of all.
+const BLOCKS_PER_CONTRACT: u64 = 50;
+/// Partitions, in indexes of all sizes.
+const PARTITIONS: u64 = 10;
 /// Blocks of a batch.
 const BATCH: u64 = 512;
 
@@ -44,16 +44,23 @@ fn contract(number: u64) -> Address {
     Address::from_slice(&word(1, number)[..20])
 }
 
+/// Number of contracts.
+fn contracts(blocks: u64) -> u64 {
+    (blocks / BLOCKS_PER_CONTRACT).max(2)
+}
+
 fn account(number: u64) -> B256 {
     word(2, number)
 }
 
 /// Transfers and other events: a fifth of one token, the rest spread over many contracts.
-fn content(sequence: &mut Sequence) -> Content {
+fn content(sequence: &mut Sequence, blocks: u64) -> Content {
+    // Accounts that occur in topics: as many as blocks.
+    let accounts = blocks;
     let log = |sequence: &mut Sequence| {
-        let token = if sequence.below(5) == 0 { 0 } else { 1 + sequence.below(CONTRACTS - 1) };
+        let token = if sequence.below(5) == 0 { 0 } else { 1 + sequence.below(contracts(blocks) - 1) };
         let event = word(3, sequence.below(3) * sequence.below(20));
-        let topics = vec![event, account(sequence.below(ACCOUNTS)), account(sequence.below(ACCOUNTS))];
+        let topics = vec![event, account(sequence.below(accounts)), account(sequence.below(accounts))];
         Log { address: contract(token), topics, data: Bytes::from(vec![token as u8; 64]) }
     };
     (0..2).map(|_| (0..LOGS / 2).map(|_| log(sequence)).collect()).collect()
@@ -95,7 +102,7 @@ async fn load(writer: &Writer, network: &Network, blocks: u64) -> (Duration, Dur
         let mut next = range.first;
         while next < end {
             let last = (next + BATCH).min(end) - 1;
-            let batch = maker.chain(next, last, parent, |_| content(&mut sequence));
+            let batch = maker.chain(next, last, parent, |_| content(&mut sequence, blocks));
             parent = batch.last().unwrap().block.header().hash();
             let started = Instant::now();
             writer.append(&batch).await.unwrap();
@@ -148,7 +155,7 @@ async fn loading_and_questions() {
     let (database, network) =
         (Database::parse(&server.database().await, client_config()).unwrap(), Network::regtest());
     let setup = Setup {
-        partition_blocks: None,
+        partition_blocks: Some(blocks.div_ceil(PARTITIONS)),
         first_block: None,
         new_first_block: 0,
         wait: false,
@@ -172,16 +179,16 @@ async fn loading_and_questions() {
     };
     sparse(&reader, "one account as topic", blocks, |n| LogFilter {
         addresses: Vec::new(),
-        topics: topics(2, account(n % ACCOUNTS)),
+        topics: topics(2, account(n % blocks)),
     })
     .await;
     sparse(&reader, "the token and one account", blocks, |n| LogFilter {
         addresses: vec![contract(0)],
-        topics: topics(1, account(n % ACCOUNTS)),
+        topics: topics(1, account(n % blocks)),
     })
     .await;
     sparse(&reader, "one contract of many", blocks, |n| LogFilter {
-        addresses: vec![contract(1 + n % (CONTRACTS - 1))],
+        addresses: vec![contract(1 + n % (contracts(blocks) - 1))],
         topics: Vec::new(),
     })
     .await;

@@ -111,8 +111,8 @@ impl WithIndex {
         if requests.iter().all(|request| Question::of(request).is_none()) {
             return self.backend.request_held(requests).await;
         }
-        let asked = stream::iter(&requests).map(|request| self.of_index(request));
-        let found: Vec<_> = asked.buffered(PARALLEL).collect().await;
+        let asked: Vec<_> = requests.iter().map(|request| self.of_index(request)).collect();
+        let found: Vec<_> = stream::iter(asked).buffered(PARALLEL).collect().await;
         let open = requests.into_iter().zip(&found).filter(|(_, found)| found.is_none());
         let open: Vec<UpstreamRequest> = open.map(|(request, _)| request).collect();
         let (rest, mut held) = match open.is_empty() {
