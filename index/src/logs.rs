@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use alloy_primitives::{Address, B256};
+use deadpool_postgres::Transaction;
 use rootlight::engine::{FoundLog, LogFilter};
 use rootlight::types::BlockRef;
 use tokio::sync::mpsc;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, Transaction};
 
 use crate::block::{MAX_TOPICS, Proof};
 use crate::error::IndexError;
@@ -79,7 +80,7 @@ impl Reader {
     ) -> Result<(), IndexError> {
         let mut client = self.client().await?;
         let question = self.question(&mut client).await?;
-        check_covered(&question, from, to).await?;
+        check_covered(&*question, from, to).await?;
         let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(()) };
         let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
         let sql =
@@ -108,7 +109,7 @@ impl Reader {
     pub async fn log_blocks(&self, filter: &LogFilter, from: u64, to: u64) -> Result<Vec<u64>, IndexError> {
         let mut client = self.client().await?;
         let question = self.question(&mut client).await?;
-        check_covered(&question, from, to).await?;
+        check_covered(&*question, from, to).await?;
         let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(Vec::new()) };
         let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
         let sql = format!("SELECT DISTINCT block_number FROM rootlight.logs WHERE {condition} ORDER BY 1");
