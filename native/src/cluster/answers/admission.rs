@@ -18,6 +18,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Admission {
     open: Semaphore,
+    /// One for each connection, so that no question waits for one longer than the pool of connections lets it.
+    turns: Semaphore,
     limit: Duration,
     /// Whether a question that takes too long means that the database is overloaded.
     brief: bool,
@@ -26,9 +28,10 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// At most `open` questions at a time, each with this time limit.
-    pub(super) const fn new(open: usize, limit: Duration, brief: bool) -> Self {
-        Self { open: Semaphore::const_new(open), limit, brief, resumes: Mutex::new(None) }
+    /// At most `open` questions, `turns` of which are answered at a time, each with this time limit.
+    pub(super) const fn new(open: usize, turns: usize, limit: Duration, brief: bool) -> Self {
+        let (open, turns) = (Semaphore::const_new(open), Semaphore::const_new(turns));
+        Self { open, turns, limit, brief, resumes: Mutex::new(None) }
     }
 
     /// Asks a question, if one more may be asked now.
@@ -44,7 +47,12 @@ impl Admission {
         }
         let _open = self.open.try_acquire().map_err(|_| NoAnswer::Busy)?;
         let slow = || NoAnswer::Slow(self.limit.as_millis());
-        let answer = tokio::time::timeout(self.limit, question).await.unwrap_or_else(|_| Err(slow()));
+        let in_turn = async {
+            // The semaphore is never closed.
+            let _turn = self.turns.acquire().await;
+            question.await
+        };
+        let answer = tokio::time::timeout(self.limit, in_turn).await.unwrap_or_else(|_| Err(slow()));
         match &answer {
             Err(NoAnswer::Slow(_)) if !self.brief => {}
             Err(failure) if failure.is_outage() => self.pause(failure),
@@ -91,7 +99,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn questions_beyond_the_limit_are_refused_at_once() {
-        let admission = Admission::new(2, LIMIT, true);
+        let admission = Admission::new(2, 1, LIMIT, true);
         let hanging = async { tokio::join!(admission.ask(hang()), admission.ask(hang())) };
         let third = async {
             tokio::task::yield_now().await;
@@ -106,7 +114,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_database_that_is_too_slow_for_brief_questions_is_left_alone_for_a_while() {
         for (brief, paused) in [(true, true), (false, false)] {
-            let admission = Admission::new(2, LIMIT, brief);
+            let admission = Admission::new(2, 2, LIMIT, brief);
             assert!(admission.ask(hang()).await.is_err());
             assert_eq!(matches!(admission.ask(ok()).await, Err(NoAnswer::Paused)), paused);
             tokio::time::sleep(PAUSE).await;
@@ -116,7 +124,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_index_that_lacks_blocks_is_not_an_outage() {
-        let admission = Admission::new(1, LIMIT, true);
+        let admission = Admission::new(1, 1, LIMIT, true);
         let lacks = async { Err::<u8, _>(rootlight_index::IndexError::NotCovered { from: 1, to: 2 }.into()) };
         assert!(matches!(admission.ask(lacks).await, Err(NoAnswer::Index(_))));
         assert!(admission.ask(ok()).await.is_ok());

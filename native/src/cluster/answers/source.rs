@@ -24,13 +24,13 @@ use crate::upstream::tls_config;
 
 /// Connections for blocks and transactions.
 const BRIEF_CONNECTIONS: usize = 6;
-/// Questions about blocks and transactions at a time; those without a connection wait for one.
+/// Questions about blocks and transactions that may be open; those without a connection wait for one.
 const BRIEF_QUESTIONS: usize = 64;
 /// Time of such a question: a backend answers about as fast.
 const BRIEF_TIME: Duration = Duration::from_secs(1);
-/// Connections for logs, and questions about logs at a time: more would only make each slower.
+/// Connections for logs: more would only make each question slower.
 const LOG_CONNECTIONS: usize = 4;
-/// Questions about logs at a time; those without a connection wait for one.
+/// Questions about logs that may be open; those without a connection wait for one.
 const LOG_QUESTIONS: usize = 16;
 /// Time of a question about logs, a third of the time that a message has.
 const LOG_TIME: Duration = Duration::from_secs(20);
@@ -105,8 +105,8 @@ impl IndexSource {
             network,
             readers: OnceCell::new(),
             chain: OnceLock::new(),
-            brief: Admission::new(BRIEF_QUESTIONS, BRIEF_TIME, true),
-            long: Admission::new(LOG_QUESTIONS, LOG_TIME, false),
+            brief: Admission::new(BRIEF_QUESTIONS, BRIEF_CONNECTIONS, BRIEF_TIME, true),
+            long: Admission::new(LOG_QUESTIONS, LOG_CONNECTIONS, LOG_TIME, false),
             blocks: Cache::with_weighter(CACHE_BLOCKS, CACHE_BYTES, Bytes),
             places: Cache::new(CACHE_PLACES),
             answered: AtomicU64::new(0),
