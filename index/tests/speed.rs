@@ -196,7 +196,7 @@ impl Sequence {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn loading_and_questions() {
-    let settings = ["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB", "work_mem=32MB"];
+    let settings = ["fsync=on", "shared_buffers=4GB", "max_wal_size=4GB", "work_mem=32MB"];
     let Some(server) = PostgresServer::start(&settings) else { return };
     let blocks: u64 =
         std::env::var("ROOTLIGHT_INDEX_BLOCKS").map_or(1_000_000, |blocks| blocks.parse().unwrap());
