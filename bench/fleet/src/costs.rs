@@ -9,8 +9,12 @@ const MICRO: f64 = 1e-6;
 pub struct Costs {
     /// A front end reads a request, looks its key up and writes the answer from what it has proven.
     pub answer: f64,
-    /// A front end reads a response of the index or of a backend, verifies it and runs the request again.
+    /// A front end reads a backend's response, verifies it and runs the request again.
     pub verify: f64,
+    /// A front end asks the database for a block, decodes its rows and checks them.
+    pub read: f64,
+    /// A front end asks the database for logs, decodes them and writes them.
+    pub read_logs: f64,
     /// A shard of the store runs the script that counts requests of a key.
     pub count: f64,
     /// Requests of a key that are counted by one run of the script, because it gives a lease.
@@ -38,18 +42,22 @@ impl Default for Costs {
         Self {
             // `eth_call` of a token, 28.5, in docs/benchmarks.md ("Requests"), times 1.3 for the cluster, its limit.
             answer: 37.0 * MICRO,
-            // Measured: a receipts root, senders and a proof of about 18 nodes take this together (docs/benchmarks.md).
+            // Assumed: a proof of 18 nodes, or three recovered senders and a root.
             verify: 150.0 * MICRO,
+            // Measured by `speed` of the index (500, the client's time), and as much as above for the check.
+            read: 650.0 * MICRO,
+            // Measured by `speed` of the index: the client's time for 10 logs.
+            read_logs: 400.0 * MICRO,
             // Measured: the store's time for the script, 20 with eight commands in a row, 26 alone.
             count: 26.0 * MICRO,
             // Assumed: keys far below their limit get leases of this many requests.
             lease: 8.0,
             // Assumed: as much as the store's own input and output takes for a short command, measured at 9.
             command: 9.0 * MICRO,
-            // Measured by `speed` of the index: see docs/scale.md.
-            look_up: 700.0 * MICRO,
-            // Measured by `speed` of the index: see docs/scale.md.
-            logs: 3_000.0 * MICRO,
+            // Measured by `speed` of the index: the server's time.
+            look_up: 1_030.0 * MICRO,
+            // Measured by `speed` of the index: the server's time for 10 logs.
+            logs: 3_150.0 * MICRO,
             // A block of 100 transactions costs a development chain this, and a proof of 18 nodes is not longer.
             backend: 110.0 * MICRO,
             // Assumed for machines in one place; over loopback it is a tenth.

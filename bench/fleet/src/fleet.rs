@@ -126,18 +126,18 @@ impl Fleet {
         }
         let drawn = sequence.uniform();
         let fetched = if drawn < costs.look_ups {
-            Some((Kind::Database, costs.look_up))
+            Some((Kind::Database, costs.look_up, costs.read))
         } else if drawn < costs.look_ups + costs.many_logs {
-            Some((Kind::Database, costs.logs))
+            Some((Kind::Database, costs.logs, costs.read_logs))
         } else if drawn < costs.look_ups + costs.many_logs + costs.proofs {
-            Some((Kind::Backend, costs.backend))
+            Some((Kind::Backend, costs.backend, costs.verify))
         } else {
             None
         };
-        if let Some((kind, time)) = fetched {
+        if let Some((kind, time, here)) = fetched {
             let work = Step::Work(self.any(kind, sequence), Time::Exponential(time));
-            let verify = Step::Work(front_end, Time::Exponential(costs.verify));
-            steps.extend([there, work, there, verify]);
+            let here = Step::Work(front_end, Time::Exponential(here));
+            steps.extend([there, work, there, here]);
         }
         steps.push(Step::Work(front_end, Time::Exponential(costs.answer)));
         steps
@@ -167,9 +167,10 @@ impl Fleet {
     /// The processor time of a request at a kind of stations, on average.
     #[must_use]
     pub fn demand(costs: &Costs, kind: Kind) -> f64 {
-        let fetches = costs.look_ups + costs.many_logs + costs.proofs;
+        let fetches =
+            costs.look_ups * costs.read + costs.many_logs * costs.read_logs + costs.proofs * costs.verify;
         match kind {
-            Kind::FrontEnd => costs.answer + fetches * costs.verify + costs.command / costs.lease,
+            Kind::FrontEnd => costs.answer + fetches + costs.command / costs.lease,
             Kind::Shard => costs.count / costs.lease,
             Kind::Database => costs.look_ups * costs.look_up + costs.many_logs * costs.logs,
             Kind::Backend => costs.proofs * costs.backend,
