@@ -9,7 +9,7 @@ use serde_json::{from_str, value::RawValue};
 #[cfg(feature = "node-methods")]
 use super::older::{self, Answered, OlderLogs, OlderRange, Question};
 #[cfg(feature = "node-methods")]
-use super::own_node::{check_range, name_at_node, own_node_failed, runs};
+use super::own_node::{check_range, name_at_node, own_node_failed, relays, runs};
 use super::{
     envelope::Outcome,
     error::RpcError,
@@ -117,11 +117,7 @@ impl Poll {
     /// # Errors
     /// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
     #[cfg(feature = "node-methods")]
-    pub(super) fn relay(
-        member: usize,
-        request: &Request,
-        pinned: &PinnedHead,
-    ) -> Result<Option<Self>, RpcError> {
+    fn relay(member: usize, request: &Request, pinned: &PinnedHead) -> Result<Option<Self>, RpcError> {
         gate::chain(pinned)?;
         let Some(params) = pinned_params(request.row, request, pinned) else { return Ok(None) };
         check_range(&params)?;
@@ -130,16 +126,25 @@ impl Poll {
         Ok(Some(Self { member, kind: Kind::Relay, requests }))
     }
 
-    /// Asks the host's index for the logs of the older blocks of a request; `None` if the request needs no index.
+    /// Asks what is beside the client: the host's index for the logs of older blocks, or the host's own node. `None` if the
+    /// request is answered here.
     #[cfg(feature = "node-methods")]
-    pub(super) fn older(
+    pub(super) fn of_host(
         member: usize,
         request: &Request,
         pinned: &PinnedHead,
-        view: &LightView<'_>,
-    ) -> Option<Self> {
-        let range = OlderRange::of(request, pinned, view)?;
-        Some(Self::of_index(member, &range.to_request(), Question::Logs(range.into()), pinned))
+        known: Known<'_>,
+    ) -> Option<Result<Self, RpcError>> {
+        if pinned.has_index() {
+            let range = OlderRange::of(request, pinned, &LightView::new(pinned, known, &|| false))?;
+            let asked = range.to_request();
+            return Some(Ok(Self::of_index(member, &asked, Question::Logs(range.into()), pinned)));
+        }
+        let node = pinned.own_node()?;
+        if !relays(node, request.row) {
+            return None;
+        }
+        Self::relay(member, request, pinned).transpose()
     }
 
     /// A question that the host answers from its index, whichever upstream it is addressed to.

@@ -24,7 +24,7 @@ use super::{
 #[cfg(feature = "node-methods")]
 use super::{
     obstacle::{MAX_FACT_BYTES, MAX_ROUNDS},
-    own_node::{is_final, relays, stored_state},
+    own_node::{is_final, stored_state},
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
@@ -213,21 +213,11 @@ impl Session {
             let poll = match request.row.handler {
                 Handler::Forward(..) => Poll::send(place, request, &self.pinned),
                 #[cfg(feature = "node-methods")]
-                _ if self.pinned.has_index() => {
-                    let view = LightView::new(&self.pinned, Known::new(&self.own, cache), &|| false);
-                    match Poll::older(place, request, &self.pinned, &view) {
-                        Some(poll) => Ok(poll),
-                        None => continue,
-                    }
-                }
-                #[cfg(feature = "node-methods")]
-                _ if self.pinned.own_node().is_some_and(|node| relays(node, request.row)) => {
-                    match Poll::relay(place, request, &self.pinned) {
-                        Ok(None) => continue,
-                        Ok(Some(poll)) => Ok(poll),
-                        Err(error) => Err(error),
-                    }
-                }
+                _ => match Poll::of_host(place, request, &self.pinned, Known::new(&self.own, cache)) {
+                    Some(poll) => poll,
+                    None => continue,
+                },
+                #[cfg(not(feature = "node-methods"))]
                 _ => continue,
             };
             #[cfg(feature = "node-methods")]
