@@ -76,8 +76,12 @@ impl Loader {
         let mut tail = Tail::new(step.clone(), &self.options);
         tail.retain(head).await?;
         let ranges = writer.prepare(head).await?;
-        let (filled, newest): (Vec<Range>, Vec<Range>) =
-            ranges.into_iter().partition(|range| range.end.saturating_add(self.options.settled) <= head);
+        // A gap below loaded blocks is filled within its partition: blocks that are appended in order would replace those.
+        let loaded = ranges.iter().filter(|range| range.next > range.first).map(|range| range.first).max();
+        let is_gap = |range: &Range| !range.is_full() && loaded.is_some_and(|loaded| range.first < loaded);
+        let (filled, newest): (Vec<Range>, Vec<Range>) = ranges
+            .into_iter()
+            .partition(|range| range.end.saturating_add(self.options.settled) <= head || is_gap(range));
         self.report_plan(&filled, &newest, head);
         let backfill = Arc::new(Backfill::new(filled));
         let mut jobs = JoinSet::new();

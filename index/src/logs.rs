@@ -3,20 +3,28 @@
 use std::collections::HashMap;
 
 use alloy_primitives::{Address, B256};
+use deadpool_postgres::Transaction;
 use rootlight::engine::{FoundLog, LogFilter};
 use rootlight::types::BlockRef;
 use tokio::sync::mpsc;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, Transaction};
 
 use crate::block::{MAX_TOPICS, Proof};
 use crate::error::IndexError;
-use crate::reader::{Reader, check_covered};
+use crate::reader::{Reader, check_covered, rows as prepared_rows};
 use crate::rows::{Fields, LOG, LogRow};
 use crate::state::uint;
 
-/// Rows that are fetched at a time. With the longest data that a block's gas pays for, they take some megabytes.
-const ROWS: i32 = 1_000;
+/// Most rows that are fetched at a time.
+const ROWS: usize = 1_000;
+
+/// Rows that are fetched first: the gas of a block pays for a log of some 800 kB.
+const FIRST_ROWS: usize = 16;
+
+/// Bytes that the rows of a piece should have. Their number is chosen by the length of those before them, so pieces are
+/// longer where rows get longer.
+const PIECE_BYTES: usize = 1024 * 1024;
 
 /// Pieces of an answer that wait for the reader, each of at most [`ROWS`] logs.
 const WAITING: usize = 2;
@@ -79,18 +87,21 @@ impl Reader {
     ) -> Result<(), IndexError> {
         let mut client = self.client().await?;
         let question = self.question(&mut client).await?;
-        check_covered(&question, from, to).await?;
+        check_covered(&*question, from, to).await?;
         let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(()) };
         let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
         let sql =
             format!("SELECT {LOG} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index");
         let portal = question.bind(&sql, &parameters).await?;
-        let mut rows = question.query_portal(&portal, ROWS).await?;
+        let fetch =
+            async |rows: usize| question.query_portal(&portal, i32::try_from(rows).unwrap_or(i32::MAX)).await;
+        let mut asked = FIRST_ROWS;
+        let mut rows = fetch(asked).await?;
         loop {
-            let last = rows.len() < usize::try_from(ROWS).unwrap_or(0);
+            let last = rows.len() < asked;
+            asked = next_rows(&rows);
             // The next rows are on their way while these are decoded.
-            let ahead =
-                async { if last { Ok(Vec::new()) } else { question.query_portal(&portal, ROWS).await } };
+            let ahead = async { if last { Ok(Vec::new()) } else { fetch(asked).await } };
             let (logs, ahead) = tokio::join!(placed(&question, &rows), ahead);
             let logs = logs?;
             if (!logs.is_empty() && sender.send(Ok(logs)).await.is_err()) || last {
@@ -108,13 +119,20 @@ impl Reader {
     pub async fn log_blocks(&self, filter: &LogFilter, from: u64, to: u64) -> Result<Vec<u64>, IndexError> {
         let mut client = self.client().await?;
         let question = self.question(&mut client).await?;
-        check_covered(&question, from, to).await?;
+        check_covered(&*question, from, to).await?;
         let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(Vec::new()) };
         let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
         let sql = format!("SELECT DISTINCT block_number FROM rootlight.logs WHERE {condition} ORDER BY 1");
         let rows = question.query(&sql, &parameters).await?;
         rows.iter().map(|row| Ok(uint(row.try_get(0)?))).collect()
     }
+}
+
+/// How many rows to fetch after these: as many as fit into a piece if they are as long, and at most four times as many.
+fn next_rows(rows: &[Row]) -> usize {
+    let bytes = rows.iter().map(Row::raw_size_bytes).fold(0, usize::saturating_add);
+    let fit = PIECE_BYTES.saturating_mul(rows.len()).checked_div(bytes).unwrap_or(ROWS);
+    fit.min(rows.len().saturating_mul(4)).clamp(1, ROWS)
 }
 
 /// A filter as a condition with parameters.
@@ -153,12 +171,11 @@ async fn placed(question: &Transaction<'_>, rows: &[Row]) -> Result<Vec<IndexedL
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let (first, last) = (numbers.first().copied().unwrap_or(0), numbers.last().copied().unwrap_or(0));
-    let sql = format!(
-        "SELECT number, hash, proof FROM rootlight.blocks WHERE number BETWEEN {first} AND {last} AND number = ANY($1)"
-    );
+    // A join looks each number up in its own partition. `number = ANY($1)` would look all of them up in every partition.
+    let sql = "SELECT b.number, b.hash, b.proof FROM unnest($1::bigint[]) AS wanted (number)
+               JOIN rootlight.blocks b ON b.number = wanted.number";
     let mut blocks = HashMap::new();
-    for row in question.query(&sql, &[&numbers]).await? {
+    for row in prepared_rows(question, sql, &[&numbers]).await? {
         let fields = Fields::of(&row)?;
         blocks.insert(fields.number, (fields.hash("hash")?, Proof::of_code(fields.get("proof")?)));
     }

@@ -1,12 +1,13 @@
 //! Blocks, transactions and receipts by number or hash.
 
 use alloy_primitives::{Address, B256};
+use deadpool_postgres::Transaction as Question;
 use rootlight::types::{BlockRef, Header, Log, Receipt, SealedHeader, Transaction};
-use tokio_postgres::Transaction as Question;
+use tokio_postgres::types::ToSql;
 
 use crate::block::{MatchedBlock, Proof};
 use crate::error::{BlockError, IndexError};
-use crate::reader::{Reader, searchable};
+use crate::reader::{Reader, rows, searchable_rows};
 use crate::rows::{Fields, LOG, RECEIPT, TRANSACTION};
 use crate::state::int8;
 
@@ -69,9 +70,45 @@ impl Reader {
     pub async fn block(&self, number: u64) -> Result<Option<IndexedBlock>, IndexError> {
         let mut client = self.client().await?;
         let question = self.question(&mut client).await?;
+        self.block_at(&question, number).await
+    }
+
+    /// The block with this hash; `None` if the index does not have it.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] and those of the database.
+    pub async fn block_with_hash(&self, hash: &B256) -> Result<Option<IndexedBlock>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        match number_of(&question, hash).await? {
+            Some(number) => self.block_at(&question, number).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The block of the transaction with this hash; `None` if the index does not have it, which proves nothing.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] and those of the database.
+    pub async fn block_of_transaction(&self, hash: &B256) -> Result<Option<IndexedBlock>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        let sql = "SELECT block_number FROM rootlight.transactions WHERE hash = $1";
+        match searchable_rows(&question, sql, "block_number", &hash.as_slice()).await?.last() {
+            Some(row) => self.block_at(&question, Fields::of(row)?.number).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn block_at(
+        &self,
+        question: &Question<'_>,
+        number: u64,
+    ) -> Result<Option<IndexedBlock>, IndexError> {
         let sql = "SELECT number, hash, proof, header FROM rootlight.blocks WHERE number = $1";
-        let Some(row) = question.query_opt(sql, &[&int8(number)]).await? else { return Ok(None) };
-        let fields = Fields::of(&row)?;
+        let found = rows(question, sql, &[&int8(number)]).await?;
+        let Some(row) = found.first() else { return Ok(None) };
+        let fields = Fields::of(row)?;
         let damaged = |what| IndexError::Damaged { what, number };
         let shape = |number| self.network().header_shape(number);
         let header = Header::decode(fields.get("header")?, &shape).map_err(|_| damaged("the header"))?.seal();
@@ -79,8 +116,8 @@ impl Reader {
             return Err(damaged("the header"));
         }
         let proof = Proof::of_code(fields.get("proof")?);
-        let (transactions, senders) = transactions(&question, number).await?.into_iter().unzip();
-        let receipts = receipts(&question, number, None).await?;
+        let (transactions, senders) = transactions(question, number).await?.into_iter().unzip();
+        let receipts = receipts(question, number, None).await?;
         let receipts = receipts.into_iter().map(|(receipt, _)| receipt).collect();
         Ok(Some(IndexedBlock { header, proof, transactions, senders, receipts }))
     }
@@ -92,10 +129,7 @@ impl Reader {
     pub async fn number_of(&self, hash: &B256) -> Result<Option<u64>, IndexError> {
         let mut client = self.client().await?;
         let question = self.question(&mut client).await?;
-        let loaded = searchable(&question, "number").await?;
-        let sql = format!("SELECT number FROM rootlight.blocks WHERE hash = $1 AND {loaded}");
-        let rows = question.query(&sql, &[&hash.as_slice()]).await?;
-        rows.first().map(|row| Ok(Fields::of(row)?.number)).transpose()
+        number_of(&question, hash).await
     }
 
     /// The transaction with this hash; `None` if the index does not have it, which proves nothing.
@@ -127,11 +161,16 @@ impl Reader {
     }
 }
 
+async fn number_of(question: &Question<'_>, hash: &B256) -> Result<Option<u64>, IndexError> {
+    let sql = "SELECT number FROM rootlight.blocks WHERE hash = $1";
+    let found = searchable_rows(question, sql, "number", &hash.as_slice()).await?;
+    found.first().map(|row| Ok(Fields::of(row)?.number)).transpose()
+}
+
 async fn transaction(question: &Question<'_>, hash: &B256) -> Result<Option<IndexedTransaction>, IndexError> {
-    let loaded = searchable(question, "block_number").await?;
-    let sql = format!("SELECT {TRANSACTION} FROM rootlight.transactions WHERE hash = $1 AND {loaded}");
-    let rows = question.query(&sql, &[&hash.as_slice()]).await?;
-    let Some(row) = rows.last() else { return Ok(None) };
+    let sql = format!("SELECT {TRANSACTION} FROM rootlight.transactions WHERE hash = $1");
+    let found = searchable_rows(question, &sql, "block_number", &hash.as_slice()).await?;
+    let Some(row) = found.last() else { return Ok(None) };
     let fields = Fields::of(row)?;
     let number = fields.number;
     let sql = "SELECT number, hash, proof FROM rootlight.blocks WHERE number = $1";
@@ -154,12 +193,12 @@ async fn transactions(
     let sql = format!(
         "SELECT {TRANSACTION} FROM rootlight.transactions WHERE block_number = $1 ORDER BY transaction_index"
     );
-    let rows = question.query(&sql, &[&int8(number)]).await?;
+    let found = rows(question, &sql, &[&int8(number)]).await?;
     let row = |row| {
         let fields = Fields::of(row)?;
         Ok((fields.transaction()?, fields.address("sender")?))
     };
-    rows.iter().map(row).collect()
+    found.iter().map(row).collect()
 }
 
 /// The receipts of a block, or the one at an index, with the index of the first log of each.
@@ -168,10 +207,14 @@ async fn receipts(
     number: u64,
     index: Option<u64>,
 ) -> Result<Vec<(Receipt, u64)>, IndexError> {
-    let at = index.map(|index| format!("AND transaction_index = {index}")).unwrap_or_default();
+    let at = if index.is_some() { "AND transaction_index = $2" } else { "" };
+    let index = index.map(|index| i32::try_from(index).unwrap_or(i32::MAX));
+    let number = int8(number);
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&number];
+    parameters.extend(index.as_ref().map(|index| index as &(dyn ToSql + Sync)));
     let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE block_number = $1 {at} ORDER BY log_index");
     let mut logs: Vec<(u64, Log)> = Vec::new();
-    for row in question.query(&sql, &[&int8(number)]).await? {
+    for row in rows(question, &sql, &parameters).await? {
         let row = Fields::of(&row)?.log()?;
         logs.push((row.transaction_index, row.log));
     }
@@ -180,7 +223,7 @@ async fn receipts(
     );
     let mut logs = logs.into_iter().peekable();
     let mut receipts = Vec::new();
-    for row in question.query(&sql, &[&int8(number)]).await? {
+    for row in rows(question, &sql, &parameters).await? {
         let fields = Fields::of(&row)?;
         let index = fields.index("transaction_index")?;
         let own = std::iter::from_fn(|| logs.next_if(|(at, _)| *at == index)).map(|(_, log)| log).collect();

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::{Object, Pool, Transaction};
 use rootlight::consensus::Network;
-use tokio_postgres::{GenericClient, IsolationLevel, Transaction};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{GenericClient, IsolationLevel, Row};
 
 use crate::connect::Database;
 use crate::error::IndexError;
 use crate::schema;
-use crate::state::{covered, covers, layout, ranges, uint};
+use crate::state::{covered, covers, int8, layout, ranges, uint};
 
 /// How an index is opened for reading.
 #[derive(Debug, Clone)]
@@ -86,7 +87,7 @@ impl Reader {
         let question = self.question(&mut client).await?;
         let sql = "SELECT floor_block, partition_blocks, epoch, writer FROM rootlight.state";
         let row = question.query_one(sql, &[]).await?;
-        let covered = covered(&ranges(&question).await?);
+        let covered = covered(&ranges(&*question).await?);
         Ok(Status {
             floor: uint(row.try_get(0)?),
             partition_blocks: uint(row.try_get(1)?),
@@ -104,7 +105,7 @@ impl Reader {
     /// Begins a question: all its statements see one state of the database.
     pub(crate) async fn question<'a>(&self, client: &'a mut Object) -> Result<Transaction<'a>, IndexError> {
         let begin =
-            (***client).build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
         let question = begin.start().await?;
         // The executor's own compilation of expressions costs more than it saves for questions about few rows.
         let millis = self.timeout.as_millis();
@@ -123,11 +124,30 @@ pub(crate) async fn check_covered(client: &impl GenericClient, from: u64, to: u6
     }
 }
 
-/// The condition that a column is in a block that can be searched. Without it a look-up by hash would read partitions
-/// that have no indexes yet from end to end.
-pub(crate) async fn searchable(client: &impl GenericClient, column: &str) -> Result<String, IndexError> {
-    let runs = covered(&ranges(client).await?);
-    let run = |(first, last): &(u64, u64)| format!("{column} BETWEEN {first} AND {last}");
-    let any: Vec<String> = runs.iter().map(run).collect();
-    Ok(if any.is_empty() { "false".to_owned() } else { format!("({})", any.join(" OR ")) })
+/// The rows of a statement that is prepared once for each connection: the server plans a question about all partitions
+/// longer than it runs it. Only for statements of a fixed text.
+pub(crate) async fn rows(
+    question: &Transaction<'_>,
+    sql: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, IndexError> {
+    let statement = question.prepare_cached(sql).await?;
+    Ok(question.query(&statement, parameters).await?)
+}
+
+/// The rows that a statement finds in blocks that can be searched; `column` is their number in it, and the first
+/// parameter the statement's own. In other blocks a look-up by hash would read partitions that have no indexes yet from end
+/// to end.
+pub(crate) async fn searchable_rows(
+    question: &Transaction<'_>,
+    sql: &str,
+    column: &str,
+    parameter: &(dyn ToSql + Sync),
+) -> Result<Vec<Row>, IndexError> {
+    let mut found = Vec::new();
+    for (first, last) in covered(&ranges(&**question).await?) {
+        let sql = format!("{sql} AND {column} BETWEEN $2 AND $3");
+        found.extend(rows(question, &sql, &[parameter, &int8(first), &int8(last)]).await?);
+    }
+    Ok(found)
 }

@@ -9,15 +9,15 @@ use futures::StreamExt as _;
 use rootlight::consensus::Network;
 use rootlight::engine::LogFilter;
 use rootlight::types::{Address, B256, Bytes, Log, keccak256};
-use rootlight_index::testkit::{Content, Maker, PostgresServer, client_config};
+use rootlight_index::testkit::{Content, Maker, PostgresServer, client_config, own_processor_time};
 use rootlight_index::{Database, Reader, ReaderOptions, Setup, Writer};
 
 /// Logs of a block.
 const LOGS: u64 = 10;
-/// Accounts that occur in topics.
-const ACCOUNTS: u64 = 1_000_000;
-/// Contracts. The first one writes a fifth of all logs.
-const CONTRACTS: u64 = 20_000;
+/// Blocks for each contract, so that indexes of all sizes have as many logs of one. The first contract writes a fifth of all.
+const BLOCKS_PER_CONTRACT: u64 = 50;
+/// Partitions, in indexes of all sizes.
+const PARTITIONS: u64 = 10;
 /// Blocks of a batch.
 const BATCH: u64 = 512;
 
@@ -44,16 +44,23 @@ fn contract(number: u64) -> Address {
     Address::from_slice(&word(1, number)[..20])
 }
 
+/// Number of contracts.
+fn contracts(blocks: u64) -> u64 {
+    (blocks / BLOCKS_PER_CONTRACT).max(2)
+}
+
 fn account(number: u64) -> B256 {
     word(2, number)
 }
 
 /// Transfers and other events: a fifth of one token, the rest spread over many contracts.
-fn content(sequence: &mut Sequence) -> Content {
+fn content(sequence: &mut Sequence, blocks: u64) -> Content {
+    // Accounts that occur in topics: as many as blocks.
+    let accounts = blocks;
     let log = |sequence: &mut Sequence| {
-        let token = if sequence.below(5) == 0 { 0 } else { 1 + sequence.below(CONTRACTS - 1) };
+        let token = if sequence.below(5) == 0 { 0 } else { 1 + sequence.below(contracts(blocks) - 1) };
         let event = word(3, sequence.below(3) * sequence.below(20));
-        let topics = vec![event, account(sequence.below(ACCOUNTS)), account(sequence.below(ACCOUNTS))];
+        let topics = vec![event, account(sequence.below(accounts)), account(sequence.below(accounts))];
         Log { address: contract(token), topics, data: Bytes::from(vec![token as u8; 64]) }
     };
     (0..2).map(|_| (0..LOGS / 2).map(|_| log(sequence)).collect()).collect()
@@ -80,6 +87,26 @@ async fn time_of(reader: &Reader, filter: &LogFilter, from: u64, to: u64) -> (Du
     (started.elapsed(), count)
 }
 
+/// Processor times of the server and of this process, which do not depend on how busy the machine is.
+struct Processor<'a> {
+    server: &'a PostgresServer,
+    before: (Duration, Duration),
+}
+
+impl<'a> Processor<'a> {
+    fn new(server: &'a PostgresServer) -> Self {
+        Self { server, before: (server.processor_time(), own_processor_time()) }
+    }
+
+    /// Processor times for each of so many things since then, in microseconds.
+    fn each(&self, count: u64) -> String {
+        let (server, own) =
+            (self.server.processor_time() - self.before.0, own_processor_time() - self.before.1);
+        let micros = |time: Duration| time.as_secs_f64() * 1e6 / count as f64;
+        format!("processor time each: server {:.1} us, client {:.1} us", micros(server), micros(own))
+    }
+}
+
 fn percentile(times: &mut [Duration], percent: usize) -> Duration {
     times.sort_unstable();
     times[(times.len() - 1) * percent / 100]
@@ -95,7 +122,7 @@ async fn load(writer: &Writer, network: &Network, blocks: u64) -> (Duration, Dur
         let mut next = range.first;
         while next < end {
             let last = (next + BATCH).min(end) - 1;
-            let batch = maker.chain(next, last, parent, |_| content(&mut sequence));
+            let batch = maker.chain(next, last, parent, |_| content(&mut sequence, blocks));
             parent = batch.last().unwrap().block.header().hash();
             let started = Instant::now();
             writer.append(&batch).await.unwrap();
@@ -110,11 +137,21 @@ async fn load(writer: &Writer, network: &Network, blocks: u64) -> (Duration, Dur
     (copied, indexed)
 }
 
-async fn sparse(reader: &Reader, name: &str, blocks: u64, filter: impl Fn(u64) -> LogFilter) {
+async fn sparse(
+    server: &PostgresServer,
+    reader: &Reader,
+    name: &str,
+    blocks: u64,
+    filter: impl Fn(u64) -> LogFilter,
+) {
     let mut sequence = Sequence(77);
     let (mut times, mut logs) = (Vec::new(), 0);
     let filters: Vec<LogFilter> = (0..200).map(|_| filter(sequence.next())).collect();
+    let mut processor = Processor::new(server);
     for pass in 0..2 {
+        if pass == 1 {
+            processor = Processor::new(server);
+        }
         for filter in &filters {
             let (time, count) = time_of(reader, filter, 0, blocks - 1).await;
             if pass == 1 {
@@ -124,12 +161,30 @@ async fn sparse(reader: &Reader, name: &str, blocks: u64, filter: impl Fn(u64) -
         }
     }
     println!(
-        "sparse over {blocks} blocks, {name}: p50 {:?}, p90 {:?}, {} logs on average",
+        "sparse over {blocks} blocks, {name}: p50 {:?}, p90 {:?}, {} logs on average; {}",
         percentile(&mut times, 50),
         percentile(&mut times, 90),
-        logs / 200
+        logs / 200,
+        processor.each(200)
     );
     assert!(logs > 0, "{name} finds nothing");
+}
+
+/// Blocks by hash, as a light client asks for them.
+async fn look_ups(server: &PostgresServer, reader: &Reader, blocks: u64) {
+    let mut sequence = Sequence(78);
+    let mut hashes = Vec::new();
+    for _ in 0..300 {
+        let block = reader.block(sequence.below(blocks)).await.unwrap().unwrap();
+        hashes.push(block.header.hash());
+    }
+    let (processor, mut times) = (Processor::new(server), Vec::new());
+    for hash in &hashes {
+        let started = Instant::now();
+        assert!(reader.block_with_hash(hash).await.unwrap().is_some());
+        times.push(started.elapsed());
+    }
+    println!("a block by its hash: p50 {:?}; {}", percentile(&mut times, 50), processor.each(300));
 }
 
 impl Sequence {
@@ -141,14 +196,14 @@ impl Sequence {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn loading_and_questions() {
-    let settings = ["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB", "work_mem=32MB"];
+    let settings = ["fsync=on", "shared_buffers=4GB", "max_wal_size=4GB", "work_mem=32MB"];
     let Some(server) = PostgresServer::start(&settings) else { return };
     let blocks: u64 =
         std::env::var("ROOTLIGHT_INDEX_BLOCKS").map_or(1_000_000, |blocks| blocks.parse().unwrap());
     let (database, network) =
         (Database::parse(&server.database().await, client_config()).unwrap(), Network::regtest());
     let setup = Setup {
-        partition_blocks: None,
+        partition_blocks: Some(blocks.div_ceil(PARTITIONS)),
         first_block: None,
         new_first_block: 0,
         wait: false,
@@ -156,7 +211,9 @@ async fn loading_and_questions() {
         name: "speed".into(),
     };
     let writer = Writer::open(&database, &network, &setup).await.unwrap();
+    let processor = Processor::new(&server);
     let (copied, indexed) = load(&writer, &network, blocks).await;
+    println!("loading, with making the blocks, for each log: {}", processor.each(blocks * LOGS));
     let rate = |time: Duration| (blocks * LOGS) as f64 / time.as_secs_f64();
     println!(
         "load: {:.0} logs per second by COPY, {:.0} with the secondary indexes",
@@ -170,21 +227,23 @@ async fn loading_and_questions() {
         topics.push(vec![topic]);
         topics
     };
-    sparse(&reader, "one account as topic", blocks, |n| LogFilter {
+    sparse(&server, &reader, "one account as topic", blocks, |n| LogFilter {
         addresses: Vec::new(),
-        topics: topics(2, account(n % ACCOUNTS)),
+        topics: topics(2, account(n % blocks)),
     })
     .await;
-    sparse(&reader, "the token and one account", blocks, |n| LogFilter {
+    sparse(&server, &reader, "the token and one account", blocks, |n| LogFilter {
         addresses: vec![contract(0)],
-        topics: topics(1, account(n % ACCOUNTS)),
+        topics: topics(1, account(n % blocks)),
     })
     .await;
-    sparse(&reader, "one contract of many", blocks, |n| LogFilter {
-        addresses: vec![contract(1 + n % (CONTRACTS - 1))],
+    sparse(&server, &reader, "one contract of many", blocks, |n| LogFilter {
+        addresses: vec![contract(1 + n % (contracts(blocks) - 1))],
         topics: Vec::new(),
     })
     .await;
+
+    look_ups(&server, &reader, blocks).await;
 
     let (from, to) = (blocks / 4, blocks / 4 + blocks / 10);
     let token = LogFilter { addresses: vec![contract(0)], topics: Vec::new() };
@@ -195,13 +254,16 @@ async fn loading_and_questions() {
     ] {
         let range = format!("block_number BETWEEN {from} AND {to}{condition}");
         let (mut ours, mut theirs, mut count) = (Duration::MAX, Duration::MAX, 0);
+        let mut spent = String::new();
         for _ in 0..3 {
             theirs = theirs.min(copy_out(&database, &range).await.0);
+            let processor = Processor::new(&server);
             let (time, logs) = time_of(&reader, &filter, from, to).await;
+            spent = processor.each(logs);
             (ours, count) = (ours.min(time), logs);
         }
         println!(
-            "dense, {name} of {} blocks: {:.0} logs per second, {:.2} times the time of COPY OUT of the same rows",
+            "dense, {name} of {} blocks: {:.0} logs per second, {:.2} times the time of COPY OUT of the same rows; {spent}",
             to - from + 1,
             count as f64 / ours.as_secs_f64(),
             ours.as_secs_f64() / theirs.as_secs_f64()

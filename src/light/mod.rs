@@ -14,6 +14,8 @@ mod header_batch;
 mod header_window;
 #[cfg(test)]
 mod header_window_test;
+#[cfg(feature = "node-methods")]
+mod index_questions;
 mod lz4;
 mod meter;
 mod outbox;
@@ -40,6 +42,12 @@ pub use fetch::{Fetch, FetchOutcome, RoutedRequest};
 pub use floor::LowWork;
 pub use header_batch::{
     Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS, decode_headers, encode_headers, encode_raw_headers,
+};
+#[cfg(feature = "node-methods")]
+pub(crate) use index_questions::about_transaction;
+#[cfg(feature = "node-methods")]
+pub use index_questions::{
+    INDEX_LOGS, INDEX_RECEIPT, INDEX_TRANSACTION, LogQuestion, LogReply, hash_of_params, is_index_question,
 };
 pub use meter::Progress;
 pub use outbox::Outbox;

@@ -40,6 +40,10 @@ pub struct ClientConfig {
     /// shares filters with other hosts. Otherwise the client knows its own.
     #[cfg(feature = "hosted")]
     pub host_tells_sent: bool,
+    /// Whether the host has an index of blocks. It is asked for what is too old or too much to be proven here, and its
+    /// answers are marked `unproven`; and bodies are requested by the block's hash first, by which it finds them.
+    #[cfg(feature = "node-methods")]
+    pub index: bool,
     /// The bans of the host.
     #[cfg(feature = "node-methods")]
     pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
@@ -164,6 +168,12 @@ impl PinnedHead {
     #[cfg(feature = "node-methods")]
     pub(crate) fn own_node(&self) -> Option<&super::OwnNode> {
         self.config.own_node.as_ref()
+    }
+
+    /// Whether the host has an index of blocks.
+    #[cfg(feature = "node-methods")]
+    pub(crate) fn has_index(&self) -> bool {
+        self.config.index
     }
 
     /// Whether the upstream is the host's own node, which is trusted for blocks below the start.

@@ -46,7 +46,11 @@ pub fn fetches(lacking: &Facts, known: &Known<'_>, pinned: &PinnedHead) -> Vec<U
         .into_iter()
         .map(|target| {
             let transactions = transactions(&target, known);
-            let by_hash = target.block().is_some_and(aside);
+            #[cfg(feature = "node-methods")]
+            let indexed = pinned.has_index() && matches!(target, FetchTarget::One(Fact::Body(_)));
+            #[cfg(not(feature = "node-methods"))]
+            let indexed = false;
+            let by_hash = indexed || target.block().is_some_and(aside);
             UpstreamFetch::ordered(target, &transactions, by_hash)
         })
         .collect()

@@ -346,6 +346,10 @@ pub enum RpcError {
     #[cfg(feature = "node-methods")]
     #[error("{}", own_node(.0))]
     OwnNode(RequestFailure),
+    /// The host's index gave no answer about blocks that are not proven here.
+    #[cfg(feature = "node-methods")]
+    #[error("{}", super::older::no_answer(.0))]
+    Index(RequestFailure),
     /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
@@ -475,7 +479,7 @@ impl RpcError {
                 i32::try_from(*code).unwrap_or(-32603)
             }
             #[cfg(feature = "node-methods")]
-            Self::OwnNode(_) => -32002,
+            Self::OwnNode(_) | Self::Index(_) => -32002,
             #[cfg(feature = "light")]
             Self::NotSent(_) => -32002,
             Self::NoUpstream => -32002,

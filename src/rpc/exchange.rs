@@ -5,6 +5,8 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 #[cfg(feature = "local")]
 use serde_json::value::RawValue;
 
+#[cfg(feature = "node-methods")]
+use super::older::OlderLogs;
 #[cfg(feature = "light")]
 use super::prefetch::Prefetched;
 use super::{
@@ -61,6 +63,9 @@ pub(super) struct Member {
     pub(super) level: Option<Level>,
     /// Whether the answer rests on a chain that no trusted block leads to.
     pub(super) by_work: bool,
+    /// What the host's index gave for the older blocks of the request; the state has the rest of the request.
+    #[cfg(feature = "node-methods")]
+    pub(super) older: Option<OlderLogs>,
     /// The block whose execution, for its receipts, has stopped in the last run.
     #[cfg(all(feature = "light", feature = "local"))]
     pub(super) executing: Option<BlockRef>,
@@ -197,6 +202,8 @@ impl Exchange {
 
     /// Stores the outcome of a request. If the answer would exceed [`MAX_RESPONSE`], the outcome becomes an error.
     pub(super) fn finish(&mut self, place: usize, outcome: Outcome) {
+        #[cfg(feature = "node-methods")]
+        let outcome = self.with_older(place, outcome);
         let held = self.held.saturating_add(weight(&outcome));
         let outcome = if held > MAX_RESPONSE {
             self.unmark(place);
@@ -210,6 +217,32 @@ impl Exchange {
             note(request, &outcome, &self.connection, &mut self.told);
         }
         member.state = State::Finished(outcome);
+    }
+
+    /// Keeps the logs of the older blocks of a request, and goes on with the rest of it.
+    #[cfg(feature = "node-methods")]
+    pub(super) fn go_on(&mut self, place: usize, older: OlderLogs, rest: Request) {
+        let held = self.held.saturating_add(older.logs.get().len());
+        if held > MAX_RESPONSE {
+            return self.finish(place, Err(RpcError::ResponseSize(MAX_RESPONSE)));
+        }
+        self.held = held;
+        if let Some(member) = self.members.get_mut(place) {
+            (member.older, member.state) = (Some(older), State::Pending(rest));
+        }
+    }
+
+    /// Puts the logs of the older blocks of a request before the others.
+    #[cfg(feature = "node-methods")]
+    fn with_older(&mut self, place: usize, outcome: Outcome) -> Outcome {
+        let older = self.members.get_mut(place).and_then(|member| member.older.take());
+        let Some(older) = older else { return outcome };
+        self.held = self.held.saturating_sub(older.logs.get().len());
+        let outcome = outcome.and_then(|newer| older.joined(&newer));
+        if outcome.is_err() {
+            self.unmark(place);
+        }
+        outcome
     }
 
     /// Clears the level of a request whose answer is an error of this client itself, which rests on no upstream.
@@ -314,6 +347,8 @@ impl Member {
             state,
             level: None,
             by_work: false,
+            #[cfg(feature = "node-methods")]
+            older: None,
             #[cfg(all(feature = "light", feature = "local"))]
             executing: None,
             #[cfg(feature = "light")]

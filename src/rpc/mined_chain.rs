@@ -17,7 +17,7 @@ use crate::{
     },
     trie,
     types::{
-        Header, HeaderForm, SealedHeader, U256,
+        B256, Header, HeaderForm, SealedHeader, U256,
         json::{BlockParts, RpcBlock, RpcTransactions},
         uncles_hash,
     },
@@ -60,6 +60,8 @@ pub(super) struct Mined {
     pub(super) boast: u64,
     /// Whether raw headers are served by hash.
     pub(super) raw: bool,
+    /// The block in which every transaction is reported; `None` for the newest one.
+    pub(super) place: Option<(u64, B256)>,
     /// How the first upstream changes the blocks that it serves by hash.
     pub(super) disguise: Option<fn(&mut Value)>,
 }
@@ -88,6 +90,7 @@ impl Mined {
             side_uncles,
             boast,
             raw: false,
+            place: None,
             disguise: None,
         }
     }
@@ -163,9 +166,9 @@ impl Mined {
                 let mut found = all.filter(|header| header.hash().to_string() == hash);
                 found.next().map_or_else(|| "null".into(), block_json)
             }
-            // Every transaction is reported in the newest block.
             "eth_getTransactionReceipt" => {
-                let (number, hash) = (format!("{:#x}", self.head().number), self.head().hash());
+                let (number, hash) = self.place.unwrap_or((self.head().number, self.head().hash()));
+                let number = format!("{number:#x}");
                 json!({ "blockNumber": number, "blockHash": hash, "transactionIndex": "0x0" }).to_string()
             }
             "rootlight_getHeaders" => {

@@ -51,6 +51,10 @@ mod notify;
 #[cfg(feature = "light")]
 mod obstacle;
 #[cfg(feature = "node-methods")]
+mod older;
+#[cfg(all(test, feature = "node-methods"))]
+mod older_test;
+#[cfg(feature = "node-methods")]
 mod own_node;
 mod params;
 #[cfg(feature = "light")]

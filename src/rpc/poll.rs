@@ -7,7 +7,9 @@ use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
 #[cfg(feature = "node-methods")]
-use super::own_node::{check_range, name_at_node, own_node_failed, runs};
+use super::older::{self, Answered, OlderLogs, OlderRange, Question};
+#[cfg(feature = "node-methods")]
+use super::own_node::{check_range, name_at_node, own_node_failed, relays, runs};
 use super::{
     envelope::Outcome,
     error::RpcError,
@@ -26,7 +28,10 @@ use crate::{
     },
 };
 #[cfg(feature = "node-methods")]
-use crate::{engine::gate, light::Known};
+use crate::{
+    engine::{LightView, gate},
+    light::Known,
+};
 
 /// Most upstreams that a transaction is forwarded to: further ones do not make it travel faster.
 const MAX_SENDS: usize = 4;
@@ -59,6 +64,9 @@ enum Kind {
     /// The response of the host's own node, whatever it is.
     #[cfg(feature = "node-methods")]
     Relay,
+    /// The response of the host's index.
+    #[cfg(feature = "node-methods")]
+    Index(Question),
 }
 
 /// How a poll ended.
@@ -68,6 +76,21 @@ pub(super) struct Counted {
     pub(super) unproven: bool,
     /// A transaction that an upstream has accepted.
     pub(super) sent: Option<Sent>,
+    /// Logs of the older blocks of a request, which goes on with the newer ones; then `outcome` does not count.
+    #[cfg(feature = "node-methods")]
+    pub(super) part: Option<(OlderLogs, Request)>,
+}
+
+impl Counted {
+    fn new(outcome: Outcome, unproven: bool) -> Self {
+        Self {
+            outcome,
+            unproven,
+            sent: None,
+            #[cfg(feature = "node-methods")]
+            part: None,
+        }
+    }
 }
 
 impl Poll {
@@ -94,17 +117,41 @@ impl Poll {
     /// # Errors
     /// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
     #[cfg(feature = "node-methods")]
-    pub(super) fn relay(
-        member: usize,
-        request: &Request,
-        pinned: &PinnedHead,
-    ) -> Result<Option<Self>, RpcError> {
+    fn relay(member: usize, request: &Request, pinned: &PinnedHead) -> Result<Option<Self>, RpcError> {
         gate::chain(pinned)?;
         let Some(params) = pinned_params(request.row, request, pinned) else { return Ok(None) };
         check_range(&params)?;
         let asked = UpstreamRequest::new(name_at_node(request.row), params);
         let requests = requests(&asked, pinned.roster().iter().copied().take(1));
         Ok(Some(Self { member, kind: Kind::Relay, requests }))
+    }
+
+    /// Asks what is beside the client: the host's index for the logs of older blocks, or the host's own node. `None` if the
+    /// request is answered here.
+    #[cfg(feature = "node-methods")]
+    pub(super) fn of_host(
+        member: usize,
+        request: &Request,
+        pinned: &PinnedHead,
+        known: Known<'_>,
+    ) -> Option<Result<Self, RpcError>> {
+        if pinned.has_index() {
+            let range = OlderRange::of(request, pinned, &LightView::new(pinned, known, &|| false))?;
+            let asked = range.to_request();
+            return Some(Ok(Self::of_index(member, &asked, Question::Logs(range.into()), pinned)));
+        }
+        let node = pinned.own_node()?;
+        if !relays(node, request.row) {
+            return None;
+        }
+        Self::relay(member, request, pinned).transpose()
+    }
+
+    /// A question that the host answers from its index, whichever upstream it is addressed to.
+    #[cfg(feature = "node-methods")]
+    fn of_index(member: usize, asked: &UpstreamRequest, question: Question, pinned: &PinnedHead) -> Self {
+        let requests = requests(asked, pinned.roster().iter().copied().take(1));
+        Self { member, kind: Kind::Index(question), requests }
     }
 
     /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
@@ -129,6 +176,10 @@ impl Poll {
             let asked = runs(request.row) && refusal.lacks_state_or_code();
             let poll = if asked { Self::relay(member, request, pinned)? } else { None };
             return poll.ok_or(RpcError::Refused(refusal));
+        }
+        #[cfg(feature = "node-methods")]
+        if let Some(asked) = older::about(request, &refusal).filter(|_| pinned.has_index()) {
+            return Ok(Self::of_index(member, &asked, Question::Transaction(refusal.into()), pinned));
         }
         let without_proof = refusal.lacks_proof();
         let asked = Some(request.row);
@@ -176,17 +227,33 @@ impl Poll {
             Kind::Send(transaction) => {
                 let outcome = sent(transaction.hash, &answered, seen);
                 let sent = outcome.is_ok().then_some(transaction);
-                Counted { outcome, unproven: false, sent }
+                Counted { sent, ..Counted::new(outcome, false) }
             }
             #[cfg(feature = "node-methods")]
             Kind::Relay => {
                 let silent = || Err(RequestFailure::Transport("no response".into()));
                 let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
-                Counted { unproven: answer.is_ok(), outcome: answer.map_err(own_node_failed), sent: None }
+                let unproven = answer.is_ok();
+                Counted::new(answer.map_err(own_node_failed), unproven)
+            }
+            #[cfg(feature = "node-methods")]
+            Kind::Index(question) => {
+                let silent = || Err(RequestFailure::Transport("no response".into()));
+                let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
+                match question.answered(answer) {
+                    Answered::Whole(outcome) => {
+                        let unproven = outcome.is_ok();
+                        Counted::new(outcome, unproven)
+                    }
+                    Answered::Part(older, rest) => {
+                        Counted { part: Some((older, rest)), ..Counted::new(Err(RpcError::Internal), true) }
+                    }
+                }
             }
             Kind::Agree(wanted, refusal) => {
                 let agreed = agreement(wanted, &answered, pinned);
-                Counted { unproven: agreed.is_some(), outcome: agreed.ok_or(refusal), sent: None }
+                let unproven = agreed.is_some();
+                Counted::new(agreed.ok_or(refusal), unproven)
             }
         };
         (self.member, counted)

@@ -24,7 +24,7 @@ use super::{
 #[cfg(feature = "node-methods")]
 use super::{
     obstacle::{MAX_FACT_BYTES, MAX_ROUNDS},
-    own_node::{is_final, relays, stored_state},
+    own_node::{is_final, stored_state},
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
@@ -213,13 +213,11 @@ impl Session {
             let poll = match request.row.handler {
                 Handler::Forward(..) => Poll::send(place, request, &self.pinned),
                 #[cfg(feature = "node-methods")]
-                _ if self.pinned.own_node().is_some_and(|node| relays(node, request.row)) => {
-                    match Poll::relay(place, request, &self.pinned) {
-                        Ok(None) => continue,
-                        Ok(Some(poll)) => Ok(poll),
-                        Err(error) => Err(error),
-                    }
-                }
+                _ => match Poll::of_host(place, request, &self.pinned, Known::new(&self.own, cache)) {
+                    Some(poll) => poll,
+                    None => continue,
+                },
+                #[cfg(not(feature = "node-methods"))]
                 _ => continue,
             };
             #[cfg(feature = "node-methods")]
@@ -250,6 +248,11 @@ impl Session {
             let (place, counted) = poll.count(responses, &self.pinned, &mut self.observations);
             if let Some(member) = self.exchange.members.get_mut(place) {
                 member.level = counted.unproven.then_some(Level::Unproven);
+            }
+            #[cfg(feature = "node-methods")]
+            if let Some((older, rest)) = counted.part {
+                self.exchange.go_on(place, older, rest);
+                continue;
             }
             #[cfg(feature = "node-methods")]
             if let (Some(asked), Ok(response)) = (asked, &counted.outcome) {
@@ -345,7 +348,10 @@ impl Session {
         let result = request.run(&view, filters, self.pinned.now);
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
         #[cfg(feature = "node-methods")]
-        let unproven = view.take_of_own_node().then_some(Level::Unproven).or(unproven);
+        let unproven = match view.take_of_own_node() || member.older.is_some() {
+            true => Some(Level::Unproven),
+            false => unproven,
+        };
         #[cfg(feature = "local")]
         let executed = view.take_executed();
         self.own.derived.absorb(view.into_derived());

@@ -8,7 +8,7 @@ use crate::modules::Modules;
 /// A crate's source folder, and the name by which its own tests import it.
 type Crate = (&'static str, &'static str);
 
-const CRATES: [Crate; 7] = [
+const CRATES: [Crate; 8] = [
     ("src", "rootlight"),
     ("p2p/src", "rootlight_p2p"),
     ("index/src", "rootlight_index"),
@@ -16,6 +16,7 @@ const CRATES: [Crate; 7] = [
     ("pkg/wasm/src", "rootlight_wasm"),
     ("xtask/src", "xtask"),
     ("bench/src", "rootlight_bench"),
+    ("bench/fleet/src", "rootlight_fleet"),
 ];
 
 type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;

@@ -26,7 +26,8 @@ const LAYERS: [&str; 12] = [
 const MAX_LINES: usize = 600;
 
 /// Source folders whose files are measured.
-const MEASURED: [&str; 7] = ["src", "p2p/src", "index/src", "native/src", "pkg", "xtask/src", "bench/src"];
+const MEASURED: [&str; 8] =
+    ["src", "p2p/src", "index/src", "native/src", "pkg", "xtask/src", "bench/src", "bench/fleet/src"];
 
 fn level(layer: &str) -> Option<usize> {
     LAYERS.iter().position(|name| *name == layer)

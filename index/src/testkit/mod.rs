@@ -4,4 +4,4 @@ mod chain;
 mod server;
 
 pub use chain::{Content, Maker};
-pub use server::{PostgresServer, client_config, postgres};
+pub use server::{PostgresServer, client_config, own_processor_time, postgres};

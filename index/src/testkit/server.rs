@@ -278,6 +278,16 @@ impl PostgresServer {
         output.is_ok_and(|status| status.success())
     }
 
+    /// Processor time of the server's processes since its start, as far as /proc shows it; it is counted in steps of 10 ms.
+    #[must_use]
+    pub fn processor_time(&self) -> Duration {
+        let id = self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Child::id);
+        let Some(id) = id else { return Duration::ZERO };
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = entries.filter_map(|entry| Times::of(&entry.path().join("stat")));
+        processes.map(|times| times.of_server(id)).sum()
+    }
+
     /// The server's log.
     #[must_use]
     pub fn log(&self) -> String {
@@ -329,6 +339,43 @@ impl PostgresServer {
         let address = Database::parse(&self.address(database), client_config()).expect("a valid address");
         let client = address.connect().await.expect("the server runs");
         client.batch_execute(sql).await.expect("a valid statement");
+    }
+}
+
+/// Processor time of this process, counted as [`PostgresServer::processor_time`] is.
+#[must_use]
+pub fn own_processor_time() -> Duration {
+    Times::of(Path::new("/proc/self/stat")).map_or(Duration::ZERO, |times| times.own)
+}
+
+/// What /proc tells about a process.
+struct Times {
+    id: u32,
+    parent: u32,
+    own: Duration,
+    /// Those of children that have ended.
+    children: Duration,
+}
+
+impl Times {
+    fn of(stat: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(stat).ok()?;
+        // The name of the program, in brackets, may contain anything.
+        let (id, rest) = (text.split(' ').next()?.parse().ok()?, text.rsplit_once(") ")?.1);
+        let numbers: Vec<u64> = rest.split(' ').map(|field| field.trim().parse().unwrap_or(0)).collect();
+        let ticks =
+            |first: usize| Some(Duration::from_millis((numbers.get(first)? + numbers.get(first + 1)?) * 10));
+        let parent = u32::try_from(*numbers.get(1)?).ok()?;
+        Some(Self { id, parent, own: ticks(11)?, children: ticks(13)? })
+    }
+
+    /// What counts for the server with this process.
+    fn of_server(&self, server: u32) -> Duration {
+        match (self.id == server, self.parent == server) {
+            (true, _) => self.own + self.children,
+            (false, true) => self.own,
+            (false, false) => Duration::ZERO,
+        }
     }
 }
 

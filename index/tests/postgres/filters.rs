@@ -119,3 +119,31 @@ async fn a_range_that_is_not_loaded_or_not_indexed_has_no_answer() {
     assert_eq!(reader.logs(&any, 0, 150).all().await.unwrap().len(), 151);
     assert_eq!(reader.number_of(&blocks[100].block.header().hash()).await.unwrap(), Some(100));
 }
+
+/// A reader holds a few pieces at a time, so a piece must not grow with the length of the logs.
+#[tokio::test]
+async fn long_logs_come_in_short_pieces() {
+    const LENGTH: usize = 200_000;
+    let Some(place) = Place::new().await else { return };
+    let long = |number: u64| match number {
+        // Short logs first, so that many rows are fetched at a time.
+        0..20 => vec![vec![log_of(1, &[]); 20]],
+        _ => vec![vec![Log { data: vec![7; LENGTH].into(), ..log_of(1, &[]) }]],
+    };
+    let blocks = Maker::new(network(), 0).chain(0, 79, B256::ZERO, long);
+    let writer = place.writer().await;
+    let first = writer.prepare(79).await.unwrap()[0].first;
+    writer.append(&blocks).await.unwrap();
+    writer.make_searchable(first).await.unwrap();
+    let mut found = place.reader().await.logs(&LogFilter::default(), 20, 79);
+    let (mut pieces, mut count) = (0, 0);
+    while let Some(piece) = found.next().await {
+        let piece = piece.unwrap();
+        let bytes: usize = piece.iter().map(|log| log.found.log.data.len()).sum();
+        assert!(bytes <= 16 * LENGTH, "{bytes} bytes");
+        (pieces, count) = (pieces + 1, count + piece.len());
+    }
+    assert!(count == 60 && pieces > 6, "{count} logs in {pieces} pieces");
+    let all = place.reader().await.logs(&LogFilter::default(), 0, 79).all().await.unwrap();
+    assert_eq!(all.len(), 460);
+}

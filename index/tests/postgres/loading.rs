@@ -270,6 +270,23 @@ async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
     check_hashes(&place, &source).await;
 }
 
+/// Partitions that were filled in parallel, with a gap, are followed by a run that appends blocks in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gap_below_loaded_partitions_is_filled() {
+    let Some(place) = Place::new().await else { return };
+    let blocks = chain(0, 0, 900, B256::ZERO);
+    let writer = place.writer().await;
+    writer.prepare(900).await.unwrap();
+    writer.append(&blocks[..288]).await.unwrap();
+    writer.append(&blocks[300..448]).await.unwrap();
+    drop(writer);
+    let source = Arc::new(Memory::of(blocks));
+    let running = loader(&place, source.clone(), LoaderOptions { settled: 10_000, ..options(true) });
+    tokio::time::timeout(Duration::from_secs(60), running.run()).await.expect("it ends").unwrap();
+    assert_eq!(place.counts().await, counts_of(901));
+    check_hashes(&place, &source).await;
+}
+
 /// While the disk is full nothing is stored and the loader tries again; with room it goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_holds_loading_up_and_loses_nothing() {

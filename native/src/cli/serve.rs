@@ -6,13 +6,14 @@ use std::time::Duration;
 use alloy_primitives::hex;
 use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
-use rootlight_index::Database;
+use rootlight_index::{Database, IndexError};
 use tracing::{info, warn};
 
 use super::serve_args::ServeArgs;
 use super::{CommandError, runtime, serving, verify};
 use crate::cluster::keys::ClusterAccess;
 use crate::cluster::store::{HotStore, PREFIX, StoreConfig};
+use crate::cluster::{IndexSource, with_index};
 use crate::light::{LightOptions, LightService, Start, start};
 use crate::serve::{FrontEnd, FrontEndParts, NewBlocks};
 use crate::unix_time::unix_time;
@@ -37,40 +38,45 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
     info!("network {} (chain id {}), backends {}", network.name, network.chain_id, names.join(", "));
-    runtime()?.block_on(async {
-        let (backends, new_blocks) = NewBlocks::watch(backends);
-        if let Some(shared) = connect(args).await? {
-            return serve(args, network, (begin, backends), (new_blocks, shared)).await;
-        }
-        let light = Arc::new(LightService::start(network, begin, backends, options(args)));
-        let bound = serving::bind(light.clone(), &args.server).await?;
-        bound.run(light.settled(ANNOUNCE_TIMEOUT)).await;
-        Ok(())
-    })
+    runtime()?.block_on(serve(args, network, begin, backends))
 }
 
-/// Serves together with other front ends.
 async fn serve(
     args: &ServeArgs,
     network: Network,
-    (begin, backends): (Start, Vec<SharedUpstream>),
-    (new_blocks, Shared { store, access }): (NewBlocks, Shared),
+    begin: Start,
+    backends: Vec<SharedUpstream>,
 ) -> Result<(), CommandError> {
     let chain = network.chain_id;
-    let light = Arc::new(LightService::start(network, begin, backends, options(args)));
+    let (backends, new_blocks) = NewBlocks::watch(backends);
+    let shared = connect(args).await?;
+    let index = index(args, &network).await?;
+    let backends = match &index {
+        Some(index) => with_index(backends, index),
+        None => backends,
+    };
+    let light = LightService::start(network, begin, backends, options(args, index.is_some()));
+    let light = Arc::new(light);
+    if let Some(index) = &index {
+        index.follow(light.proven_chain());
+    }
+    let settled = light.settled(ANNOUNCE_TIMEOUT);
+    let Some(Shared { store, access }) = shared else {
+        serving::bind(light.clone(), &args.server).await?.run(settled).await;
+        return Ok(());
+    };
     let (secret, name) = (access.secret(), name()?);
     let parts = FrontEndParts { light: light.clone(), new_blocks, store, secret, chain, name };
     let front_end = Arc::new(FrontEnd::start(parts));
     let keys = args.keys.then(|| access.access());
-    let bound = serving::bind_with(front_end, &args.server, keys).await?;
-    bound.run(light.settled(ANNOUNCE_TIMEOUT)).await;
+    serving::bind_with(front_end, &args.server, keys).await?.run(settled).await;
     if let Err(error) = access.flush().await {
         warn!("the usage of the last seconds was not written: {error}");
     }
     Ok(())
 }
 
-fn options(args: &ServeArgs) -> LightOptions {
+fn options(args: &ServeArgs, index: bool) -> LightOptions {
     LightOptions {
         policy: args.calls.policy(),
         min_depth: args.min_depth,
@@ -78,7 +84,15 @@ fn options(args: &ServeArgs) -> LightOptions {
         unproven: args.unproven,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         host_tells_sent: !args.cluster.is_empty(),
+        index,
         ..LightOptions::default()
+    }
+}
+
+fn wrong_index(error: IndexError) -> CommandError {
+    match error {
+        IndexError::Address(_) => CommandError::Usage(format!("--index: {error}")),
+        other => CommandError::Failed(format!("--index: {other}")),
     }
 }
 
@@ -88,11 +102,23 @@ async fn connect(args: &ServeArgs) -> Result<Option<Shared>, CommandError> {
     let config = StoreConfig::parse(&args.cluster, PREFIX)
         .map_err(|error| CommandError::Usage(format!("--cluster: {error}")))?;
     let tls = rustls::ClientConfig::clone(&upstream::tls_config());
-    let database =
-        Database::parse(address, tls).map_err(|error| CommandError::Usage(format!("--index: {error}")))?;
+    let database = Database::parse(address, tls).map_err(wrong_index)?;
     let store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
     let access = ClusterAccess::open(&database, store.clone()).await.map_err(CommandError::failed)?;
     Ok(Some(Shared { store, access }))
+}
+
+/// Opens the index, if the database has one.
+async fn index(args: &ServeArgs, network: &Network) -> Result<Option<Arc<IndexSource>>, CommandError> {
+    let Some(address) = &args.index else { return Ok(None) };
+    match IndexSource::open(address, Arc::new(network.clone())).await {
+        Ok(index) => Ok(Some(index)),
+        Err(IndexError::OlderSchema { found: 0, .. }) => {
+            info!("the database has no index (rootlight index makes one)");
+            Ok(None)
+        }
+        Err(error) => Err(wrong_index(error)),
+    }
 }
 
 /// The name of this front end, by which the others know it.

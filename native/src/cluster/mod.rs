@@ -1,10 +1,12 @@
 //! One service on many machines: the index in PostgreSQL ([`rootlight_index`]) is loaded from upstreams; front ends share a
 //! store ([`store`]), and keys with their limits ([`keys`]).
 
+mod answers;
 pub mod keys;
 mod metrics;
 mod source;
 pub mod store;
 
+pub use answers::{IndexCounts, IndexSource, NoAnswer, WithIndex, with_index};
 pub use metrics::IndexMetrics;
 pub use source::ChainSource;

@@ -6,6 +6,7 @@ mod checkpoint;
 mod dismiss;
 mod kept;
 pub mod propose;
+mod proven_chain;
 mod served;
 mod service;
 mod shared;
@@ -14,5 +15,6 @@ mod vitals;
 
 pub use checkpoint::{CheckpointError, Start, parse_checkpoint, start, start_checkpoint};
 pub use kept::{FILE, HeaderStore, SET_ASIDE};
+pub use proven_chain::{Place, ProvenChain};
 pub use served::{Door, ServedHead, Shown};
 pub use service::{LightOptions, LightService};

@@ -18,6 +18,7 @@ use tracing::warn;
 
 use super::ask::{Fetched, ask_each};
 use super::checkpoint::Start;
+use super::proven_chain::ProvenChain;
 use super::served::{Door, ServedHead};
 use super::{
     shared::Shared,
@@ -69,6 +70,8 @@ pub struct LightOptions {
     pub own_node: Option<OwnNode>,
     /// Whether [`LightService::tell_sent`] is called for the transactions that callers send.
     pub host_tells_sent: bool,
+    /// Whether the upstreams answer from an index of blocks, too (`cluster::IndexSource`).
+    pub index: bool,
 }
 
 impl Default for LightOptions {
@@ -83,6 +86,7 @@ impl Default for LightOptions {
             unproven: Unproven::Refuse,
             own_node: None,
             host_tells_sent: false,
+            index: false,
         }
     }
 }
@@ -164,6 +168,7 @@ impl LightService {
             unproven: options.unproven,
             own_node: options.own_node.clone(),
             host_tells_sent: options.host_tells_sent,
+            index: options.index,
             bans: Some(bans),
         };
         Shared::new(network, start, config, options.sync, secret())
@@ -258,6 +263,12 @@ impl LightService {
             (None, Some(fault)) => Err(fault.to_string()),
             (None, None) => Err("its head was not reached in time".into()),
         }
+    }
+
+    /// The chain that is proven, for comparing blocks of other sources with it.
+    #[must_use]
+    pub fn proven_chain(&self) -> ProvenChain {
+        ProvenChain(self.shared.clone())
     }
 
     /// The chain as a message that arrives now sees it.

@@ -12,3 +12,5 @@ mod store;
 mod upstream_http;
 mod upstream_ws;
 mod warm_start;
+#[cfg(feature = "cluster")]
+mod with_index;

@@ -1,0 +1,101 @@
+//! Blocks of the index that were checked again, in the form in which an upstream shows them.
+
+use rootlight::consensus::Network;
+use rootlight::types::json::{
+    BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions, receipt_from_json,
+    transaction_from_json,
+};
+use rootlight::types::{B256, BlockRef};
+use rootlight_index::{IndexedBlock, MatchedBlock};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// A block whose rows match its header.
+#[derive(Debug)]
+pub(super) struct CheckedBlock {
+    /// Its place.
+    pub(super) place: BlockRef,
+    /// The block object with whole transactions, without uncles.
+    pub(super) object: Box<RawValue>,
+    hashes: Vec<B256>,
+    transactions: Vec<Box<RawValue>>,
+    receipts: Vec<Box<RawValue>>,
+}
+
+/// What is asked about a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// The transaction itself.
+    Transaction,
+    /// Its receipt.
+    Receipt,
+}
+
+impl CheckedBlock {
+    /// Checks a block against its header, and writes its parts. `None` if the rows do not match, or if a part cannot be read
+    /// back from JSON: whoever passes it on would be blamed for it.
+    pub(super) fn of(block: IndexedBlock, network: &Network) -> Option<Self> {
+        let block = block.check(network).ok()?;
+        let header = block.header();
+        let place = BlockRef { number: header.number, hash: header.hash() };
+        let transactions = transactions(&block, place);
+        let receipts = receipts(&block, place)?;
+        let texts: Vec<_> = transactions.iter().map(text).collect::<Option<_>>()?;
+        for (text, hash) in texts.iter().zip(block.hashes()) {
+            let read = transaction_from_json(text.get(), None, network.chain_id).ok()?;
+            (read.hash() == *hash).then_some(())?;
+        }
+        let transactions = RpcTransactions::Full(transactions);
+        let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };
+        let object = text(&RpcBlock::new(header, parts))?;
+        Some(Self { place, object, hashes: block.hashes().to_vec(), transactions: texts, receipts })
+    }
+
+    /// What the block has about a transaction.
+    pub(super) fn part(&self, about: About, transaction: &B256) -> Option<&RawValue> {
+        let index = self.hashes.iter().position(|hash| hash == transaction)?;
+        let list = match about {
+            About::Transaction => &self.transactions,
+            About::Receipt => &self.receipts,
+        };
+        list.get(index).map(|text| &**text)
+    }
+
+    /// The transactions.
+    pub(super) fn hashes(&self) -> &[B256] {
+        &self.hashes
+    }
+
+    /// Bytes that the block takes in memory, approximately.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = self.transactions.iter().chain(&self.receipts).chain([&self.object]);
+        let texts = texts.map(|text| text.get().len()).fold(0, usize::saturating_add);
+        texts.saturating_add(self.hashes.len().saturating_mul(size_of::<B256>() * 4))
+    }
+}
+
+fn text(part: &impl Serialize) -> Option<Box<RawValue>> {
+    to_raw_value(part).ok()
+}
+
+/// The place of each transaction of a block.
+fn places(at: BlockRef) -> impl Iterator<Item = Location> {
+    (0..).map(move |index| Location { block_hash: at.hash, block_number: at.number, index })
+}
+
+fn transactions(block: &MatchedBlock, at: BlockRef) -> Vec<RpcTransaction> {
+    let parts = block.transactions().iter().zip(block.hashes()).zip(block.senders()).zip(places(at));
+    parts.map(|(((one, hash), from), place)| RpcTransaction::new(one, *hash, *from, Some(&place))).collect()
+}
+
+fn receipts(block: &MatchedBlock, at: BlockRef) -> Option<Vec<Box<RawValue>>> {
+    let (mut receipts, mut first_log) = (Vec::new(), 0_u64);
+    let parts = block.transactions().iter().zip(block.hashes()).zip(block.senders()).zip(places(at));
+    for (receipt, (((transaction, hash), from), place)) in block.receipts().iter().zip(parts) {
+        let shown = text(&RpcReceipt::new(receipt, transaction, *hash, *from, &place, first_log))?;
+        (receipt_from_json(shown.get()).ok()?.encode() == receipt.encode()).then_some(())?;
+        receipts.push(shown);
+        first_log = first_log.saturating_add(receipt.logs.len() as u64);
+    }
+    Some(receipts)
+}

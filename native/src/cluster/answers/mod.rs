@@ -1,0 +1,12 @@
+//! A light client's answers from the index: [`IndexSource`] reads it, and [`WithIndex`] puts it before a backend.
+
+mod admission;
+mod block;
+mod failure;
+mod logs;
+mod source;
+mod upstream;
+
+pub use failure::NoAnswer;
+pub use source::{IndexCounts, IndexSource};
+pub use upstream::{WithIndex, with_index};

@@ -1,0 +1,50 @@
+//! The heights of the chain that a light client has proven, for hosts that compare blocks of other sources with it.
+
+use std::sync::Arc;
+
+use rootlight::types::BlockRef;
+
+use super::shared::Shared;
+
+/// Where a block is, as far as the light client knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The block is on the proven chain.
+    Proven,
+    /// The block is older than the proven chain.
+    Below,
+    /// The proven chain has another block at this height, or none yet.
+    Elsewhere,
+}
+
+/// The chain that a light client has proven, as it is at each call. Cloning is cheap.
+#[derive(Clone)]
+pub struct ProvenChain(pub(super) Arc<Shared>);
+
+impl std::fmt::Debug for ProvenChain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProvenChain").finish_non_exhaustive()
+    }
+}
+
+impl ProvenChain {
+    /// Where a block is.
+    #[must_use]
+    pub fn place(&self, block: &BlockRef) -> Place {
+        let sync = self.0.client.sync();
+        let Some(chain) = sync.chain() else { return Place::Elsewhere };
+        match chain.view().hash_at(block.number) {
+            Some(hash) if hash == block.hash => Place::Proven,
+            None if block.number < chain.view().lowest() => Place::Below,
+            _ => Place::Elsewhere,
+        }
+    }
+
+    /// Whether a block is on the proven chain with at least this many blocks on top.
+    #[must_use]
+    pub fn is_deep(&self, block: &BlockRef, depth: u64) -> bool {
+        let head = self.0.client.sync().chain().map_or(0, |chain| chain.head().number);
+        self.place(block) == Place::Proven
+            && head.checked_sub(block.number).is_some_and(|above| above >= depth)
+    }
+}

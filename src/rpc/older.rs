@@ -1,0 +1,248 @@
+//! Answers about blocks that this client does not prove, from the host's index: logs of blocks below the start or of more
+//! blocks than one request may cover, and transactions in blocks below the start. Nothing proves them, so they are `unproven`.
+
+use alloc::{borrow::ToOwned as _, boxed::Box, format, string::String, vec};
+
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    envelope::Outcome,
+    error::RpcError,
+    logs::{range_failure, watch},
+    method::Failure,
+    request::Request,
+};
+use crate::{
+    engine::{
+        Depths, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View, Watch, check_count,
+    },
+    light::{
+        INDEX_RECEIPT, INDEX_TRANSACTION, LogQuestion, LogReply, PinnedHead, RequestFailure, UpstreamRequest,
+        UpstreamResponse, about_transaction,
+    },
+    types::json::for_each_member,
+};
+
+/// The only method whose answer may consist of blocks that the index gives and of blocks that are proven here.
+const LOGS: &str = "eth_getLogs";
+
+/// What the index is asked for.
+#[derive(Debug)]
+pub(super) enum Question {
+    /// The logs of the older blocks of a request.
+    Logs(Box<OlderRange>),
+    /// A transaction or its receipt. Without an answer, the request is refused for this reason.
+    Transaction(Box<Refusal>),
+}
+
+/// The part of a request for logs that the index answers, and the rest.
+#[derive(Debug)]
+pub(super) struct OlderRange {
+    asked: LogQuestion,
+    /// The last block of the whole request.
+    to: u64,
+    /// The same request for the newer blocks, which are proven here.
+    rest: Option<Request>,
+}
+
+/// What became of a question.
+pub(super) enum Answered {
+    /// The answer to the request.
+    Whole(Outcome),
+    /// The logs of the older blocks, and the request for the newer ones.
+    Part(OlderLogs, Request),
+}
+
+/// The logs of the older blocks of a request.
+#[derive(Debug)]
+pub(super) struct OlderLogs {
+    /// A JSON array.
+    pub(super) logs: Box<RawValue>,
+    count: usize,
+    from: u64,
+    last: u64,
+    to: u64,
+}
+
+impl OlderRange {
+    /// The part of a request that the index answers; `None` if the request needs no index, or is to be refused. It ends
+    /// where blocks are final, so that no reorganisation replaces it.
+    pub(super) fn of(request: &Request, pinned: &PinnedHead, view: &LightView<'_>) -> Option<Self> {
+        if request.row.name != LOGS {
+            return None;
+        }
+        let Ok(Watch::Logs { filter, from, to }) = watch(view, 0, request.params()) else { return None };
+        let chain = pinned.chain()?;
+        let (head, lowest) = (chain.head().number, chain.lowest());
+        let to = to.unwrap_or(head).min(head);
+        if from >= lowest && to.saturating_sub(from) < view.max_log_blocks() {
+            return None;
+        }
+        let last = head.saturating_sub(Depths::default().finalized).max(lowest.saturating_sub(1)).min(to);
+        if from > last {
+            return None;
+        }
+        let most = (to.saturating_sub(from) >= FREE_LOG_BLOCKS).then_some(MAX_LOGS);
+        let rest = if to > last { Some(rest(request, &filter, last.saturating_add(1), to)?) } else { None };
+        let LogFilter { addresses, topics } = filter;
+        Some(Self { asked: LogQuestion { from, to: last, addresses, topics, most }, to, rest })
+    }
+
+    /// The request to the index.
+    pub(super) fn to_request(&self) -> UpstreamRequest {
+        self.asked.to_request()
+    }
+
+    fn answered(self, response: &RawValue) -> Result<Answered, RpcError> {
+        let (from, last, to) = (self.asked.from, self.asked.to, self.to);
+        let reply: LogReply = serde_json::from_str(response.get()).map_err(|_| malformed())?;
+        let (count, logs) = match reply {
+            LogReply::All { count, logs } => (count, logs),
+            LogReply::TooMany { at } => return Err(too_many(from, to, at)),
+            LogReply::TooLong { at } => {
+                let fits = (at > from).then(|| (from, at.saturating_sub(1)));
+                return Err(error(range_failure(RangeStop::TooLong { fits })));
+            }
+        };
+        Ok(match self.rest {
+            Some(rest) => Answered::Part(OlderLogs { logs, count, from, last, to }, rest),
+            None => Answered::Whole(Ok(logs)),
+        })
+    }
+}
+
+/// The same request for other blocks.
+fn rest(request: &Request, filter: &LogFilter, from: u64, to: u64) -> Option<Request> {
+    let (from, to) = (format!("{from:#x}"), format!("{to:#x}"));
+    let topics = filter.topics.iter().map(|any| if any.is_empty() { Value::Null } else { json!(any) });
+    let topics: Value = topics.collect();
+    let mut filter =
+        json!({ "fromBlock": from, "toBlock": to, "topics": topics, "address": filter.addresses });
+    if filter.get("address") == Some(&json!([])) {
+        filter.as_object_mut()?.remove("address");
+    }
+    Request::new(request.row, vec![serde_json::value::to_raw_value(&filter).ok()?]).ok()
+}
+
+impl OlderLogs {
+    /// These logs and those of the newer blocks as one array.
+    ///
+    /// # Errors
+    /// [`RpcError::TooManyLogs`].
+    pub(super) fn joined(self, newer: &RawValue) -> Outcome {
+        let mut count = self.count;
+        for_each_member(newer.get(), &mut |_| {
+            count = count.saturating_add(1);
+            true
+        })
+        .map_err(|_| RpcError::Internal)?;
+        if check_count(count, self.from, self.to, self.last).is_err() {
+            return Err(too_many(self.from, self.to, self.last.saturating_add(1)));
+        }
+        match (self.count, count.saturating_sub(self.count)) {
+            (_, 0) => Ok(self.logs),
+            (0, _) => Ok(newer.to_owned()),
+            _ => {
+                let (older, newer) = (inner(&self.logs), inner(newer));
+                Ok(RawValue::from_string(format!("[{older},{newer}]"))?)
+            }
+        }
+    }
+}
+
+/// The members of a JSON array, without its brackets.
+fn inner(list: &RawValue) -> &str {
+    let text = list.get().trim();
+    text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or_default()
+}
+
+/// The error of too many logs up to a block.
+fn too_many(from: u64, to: u64, at: u64) -> RpcError {
+    let stop = check_count(usize::MAX, from, to, at).err();
+    stop.map_or(RpcError::Internal, |stop| error(range_failure(stop)))
+}
+
+fn error(failure: Failure) -> RpcError {
+    match failure {
+        Failure::Error(error) => error,
+        Failure::Stop(_) => RpcError::Internal,
+    }
+}
+
+fn malformed() -> RpcError {
+    RpcError::Index(RequestFailure::Malformed("not the answer of an index"))
+}
+
+/// The question about a request that was refused, because its transaction is in a block below the start; `None` for other
+/// refusals and methods.
+pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<UpstreamRequest> {
+    let Refusal::PlacedTooOld { transaction, .. } = refusal else { return None };
+    let method = match request.row.name {
+        "eth_getTransactionByHash" => INDEX_TRANSACTION,
+        "eth_getTransactionReceipt" => INDEX_RECEIPT,
+        _ => return None,
+    };
+    Some(about_transaction(method, transaction))
+}
+
+impl Question {
+    /// Evaluates the response of the index.
+    pub(super) fn answered(self, response: UpstreamResponse) -> Answered {
+        let response = match (response, &self) {
+            (Ok(response), _) => response,
+            (Err(failure), _) => return Answered::Whole(Err(RpcError::Index(failure))),
+        };
+        match self {
+            Self::Logs(range) => {
+                range.answered(&response).unwrap_or_else(|error| Answered::Whole(Err(error)))
+            }
+            Self::Transaction(refusal) if response.get() == "null" => {
+                Answered::Whole(Err(RpcError::Refused(*refusal)))
+            }
+            Self::Transaction(_) => Answered::Whole(Ok(response)),
+        }
+    }
+}
+
+/// The text of the error of an index that gives no answer.
+pub(super) fn no_answer(failure: &RequestFailure) -> String {
+    let reason = match failure {
+        RequestFailure::Rpc { message, .. } => message.clone(),
+        RequestFailure::Transport(reason) => reason.clone(),
+        other => format!("{other}"),
+    };
+    format!("Resource unavailable: the index gives no answer: {reason}")
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn list(count: usize) -> Box<RawValue> {
+        serde_json::value::to_raw_value(&(0..count).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn joined(older: usize, newer: usize, from: u64) -> Result<String, RpcError> {
+        let older = OlderLogs { logs: list(older), count: older, from, last: 5_000, to: 5_100 };
+        older.joined(&list(newer)).map(|logs| logs.get().into())
+    }
+
+    #[test]
+    fn two_lists_of_logs_are_one() {
+        for (older, newer, expected) in
+            [(2, 3, "[0,1,0,1,2]"), (0, 2, "[0,1]"), (2, 0, "[0,1]"), (0, 0, "[]"), (1, 1, "[0,0]")]
+        {
+            assert_eq!(joined(older, newer, 1), Ok(expected.into()));
+        }
+    }
+
+    #[test]
+    fn the_number_of_logs_is_limited_over_both_lists() {
+        assert!(joined(MAX_LOGS - 1, 1, 1).is_ok());
+        let refused = RpcError::TooManyLogs { max: MAX_LOGS, fits: (1, 5_000) };
+        assert_eq!(joined(MAX_LOGS, 1, 1), Err(refused));
+        assert!(joined(MAX_LOGS, 1, 4_000).is_ok(), "few blocks may have any number of logs");
+    }
+}

@@ -1,0 +1,185 @@
+//! Requests for logs and transactions below the start, with an index beside the client.
+
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    Client, Session, SessionStep,
+    mined_chain::{Mined, START},
+};
+use crate::{
+    engine::{MAX_LOG_BYTES, MAX_LOGS},
+    light::{
+        ClientConfig, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRANSACTION, LogQuestion, LogReply, RequestFailure,
+        UpstreamRequest, UpstreamResponse, hash_of_params,
+    },
+    types::{Address, B256},
+};
+
+/// Blocks above the start.
+const BLOCKS: u64 = 200;
+/// The last block that is final.
+const FINAL: u64 = START + BLOCKS - 120;
+
+/// A chain with an index, and the questions that the index was asked.
+struct Indexed {
+    mined: Mined,
+    client: Client,
+    asked: Vec<UpstreamRequest>,
+}
+
+type Answer<'a> = &'a dyn Fn(&UpstreamRequest) -> UpstreamResponse;
+
+impl Indexed {
+    fn new(index: bool) -> Self {
+        let mut mined = Mined::new();
+        mined.grow(BLOCKS as usize, 14);
+        let config = ClientConfig { upstreams: vec!["miner".into()], index, ..ClientConfig::default() };
+        let mut client = mined.start_as(config);
+        mined.follow(&mut client);
+        Self { mined, client, asked: Vec::new() }
+    }
+
+    fn answers(&mut self, session: &mut Session, index: Answer<'_>) -> Value {
+        loop {
+            match self.client.step(session, &|| false) {
+                SessionStep::Done(answer) => return serde_json::from_str(&answer.unwrap().body).unwrap(),
+                SessionStep::Fetch(requests) => {
+                    let answer = |request: &UpstreamRequest| match request.method.starts_with("index_") {
+                        true => {
+                            self.asked.push(request.clone());
+                            index(request)
+                        }
+                        false => self.mined.answer(request),
+                    };
+                    let answers = requests.iter().map(|routed| &routed.request).map(answer).collect();
+                    self.client.feed(session, answers);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, method: &str, params: Value, index: Answer<'_>) -> Value {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let mut session = self.client.open(message.as_bytes(), self.mined.now());
+        self.answers(&mut session, index)
+    }
+
+    fn logs(&mut self, from: u64, to: u64, index: Answer<'_>) -> Value {
+        // The mined blocks have empty blooms, which prove that no block has a log of this contract.
+        let address = Address::repeat_byte(9);
+        let range =
+            json!({ "fromBlock": format!("{from:#x}"), "toBlock": format!("{to:#x}"), "address": address });
+        self.ask("eth_getLogs", json!([range]), index)
+    }
+
+    fn question(&self) -> LogQuestion {
+        let [request] = &*self.asked else { panic!("{:?}", self.asked) };
+        assert_eq!(request.method, INDEX_LOGS);
+        LogQuestion::of_params(&request.params).unwrap()
+    }
+}
+
+fn reply(reply: &LogReply) -> UpstreamResponse {
+    Ok(serde_json::value::to_raw_value(reply).unwrap())
+}
+
+/// A reply of this many logs, which are numbers here.
+fn found(count: usize) -> UpstreamResponse {
+    let logs = serde_json::value::to_raw_value(&(0..count).collect::<Vec<_>>()).unwrap();
+    reply(&LogReply::All { count, logs })
+}
+
+#[test]
+fn logs_below_the_start_come_from_the_index_and_are_unproven() {
+    let mut indexed = Indexed::new(true);
+    let answer = indexed.logs(10, 4_000, &|_| found(2));
+    assert_eq!((&answer["result"], &answer["level"]), (&json!([0, 1]), &json!("unproven")));
+    let asked = indexed.question();
+    assert_eq!((asked.from, asked.to, asked.most), (10, 4_000, Some(MAX_LOGS)));
+}
+
+#[test]
+fn a_range_across_the_start_is_one_unproven_answer() {
+    let mut indexed = Indexed::new(true);
+    let topic = B256::repeat_byte(5);
+    let filter = json!({ "fromBlock": "0x64", "topics": [null, [topic]] });
+    let answer = indexed.ask("eth_getLogs", json!([filter]), &|_| found(3));
+    assert_eq!((&answer["result"], &answer["level"]), (&json!([0, 1, 2]), &json!("unproven")));
+    let asked = indexed.question();
+    // The newest blocks may be replaced, so they are proven here, and none is asked for twice.
+    assert_eq!((asked.from, asked.to, asked.topics), (100, FINAL, vec![vec![], vec![topic]]));
+}
+
+#[test]
+fn blocks_that_are_proven_here_are_not_asked_of_the_index() {
+    let mut indexed = Indexed::new(true);
+    let answer = indexed.logs(START, START + BLOCKS, &|_| panic!("the index was asked"));
+    assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": 1, "result": [] }));
+    for (from, to) in [(START + BLOCKS + 5, u64::MAX), (9, 8)] {
+        let answer = indexed.logs(from, to, &|_| panic!("the index was asked"));
+        assert!(answer["level"].is_null(), "{answer}");
+    }
+}
+
+#[test]
+fn without_an_index_older_logs_are_refused() {
+    let answer = Indexed::new(false).logs(4_000, 4_010, &|_| panic!("there is no index"));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("older than"), "{answer}");
+}
+
+/// The limits of the answer hold for both parts together.
+#[test]
+fn older_and_newer_logs_are_limited_together() {
+    let mut indexed = Indexed::new(true);
+    let error = |answer: &Value| answer["error"]["message"].as_str().unwrap().to_owned();
+    let answer = indexed.logs(10, START, &|_| reply(&LogReply::TooMany { at: 3_000 }));
+    assert!(error(&answer).contains("more than 10000 logs") && error(&answer).contains("0xbb7"), "{answer}");
+    assert!(answer["level"].is_null());
+    let answer = indexed.logs(10, START, &|_| reply(&LogReply::TooLong { at: 10 }));
+    assert!(error(&answer).contains(&format!("{MAX_LOG_BYTES}")), "{answer}");
+    let all = indexed.logs(10, START + BLOCKS, &|_| found(MAX_LOGS));
+    assert_eq!(all["result"].as_array().map(Vec::len), Some(MAX_LOGS));
+}
+
+#[test]
+fn a_silent_index_is_named_as_the_cause() {
+    let mut indexed = Indexed::new(true);
+    let silent = |_: &UpstreamRequest| Err(RequestFailure::Transport("it is down".into()));
+    let answer = indexed.logs(10, 20, &silent);
+    assert_eq!(answer["error"]["code"], json!(-32002));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.ends_with("the index gives no answer: it is down"), "{message}");
+    let nonsense = |_: &UpstreamRequest| Ok(RawValue::from_string("[]".into()).unwrap());
+    assert!(indexed.logs(10, 20, &nonsense)["error"].is_object());
+    // The upstream that the question was addressed to is not to blame.
+    let record = indexed.client.sync().upstreams()[0].record.clone();
+    assert_eq!((record.demerits, record.evidence.len()), (0, 0));
+}
+
+/// The upstream names a block below the start; without an index that is a refusal.
+#[test]
+fn a_transaction_below_the_start_comes_from_the_index() {
+    let hash = B256::repeat_byte(7);
+    for (method, question) in
+        [("eth_getTransactionByHash", INDEX_TRANSACTION), ("eth_getTransactionReceipt", INDEX_RECEIPT)]
+    {
+        for (response, index) in [(r#"{"hash":1}"#, true), ("null", true), ("null", false)] {
+            let mut indexed = Indexed::new(index);
+            indexed.mined.place = Some((3_000, B256::repeat_byte(3)));
+            let answer = indexed.ask(method, json!([hash]), &|request| {
+                assert_eq!((request.method, hash_of_params(&request.params)), (question, Some(hash)));
+                Ok(RawValue::from_string(response.into()).unwrap())
+            });
+            match response {
+                "null" => {
+                    let message = answer["error"]["message"].as_str().unwrap();
+                    assert!(message.contains("in block 3000, older than"), "{message}");
+                }
+                _ => assert_eq!(
+                    answer,
+                    json!({ "jsonrpc": "2.0", "id": 1, "result": { "hash": 1 }, "level": "unproven" })
+                ),
+            }
+        }
+    }
+}
