@@ -11,6 +11,7 @@ mod front_ends;
 mod gcra;
 mod keys;
 mod quotas;
+mod serve;
 mod servers;
 mod setup;
 mod store;
