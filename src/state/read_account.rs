@@ -31,7 +31,7 @@ pub trait ReadAccounts {
     /// that it is the same for every state that has the node.
     fn slot(&self, node: &B256, slot: &U256) -> Option<Bytes>;
 
-    /// Offers the value of a slot below the node with this hash: at most [`MAX_WORD`] bytes, none if the slot is empty.
+    /// Offers the value of a slot below the node with this hash: at most 32 bytes, none if the slot is empty.
     fn keep_slot(&self, node: B256, slot: U256, value: Bytes);
 }
 
