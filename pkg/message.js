@@ -11,16 +11,25 @@ const INTERNAL = -32603;
 const REVERTED_ON_SERVER = -32015;
 const REVERTED = 3;
 
+/** Names that JSON writes as they are. */
+const PLAIN = /^\w+$/;
+
 /** The JSON-RPC request for a call. */
 export function message(call) {
   if (call === null || typeof call !== 'object') throw failure(INVALID_REQUEST, 'request takes an object with method and params');
   const { method, params } = call;
   try {
-    return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    // Joining texts takes half the time of writing one object. What JSON cannot write, as undefined, is left out.
+    const given = JSON.stringify(params);
+    if (typeof method !== 'string' || !PLAIN.test(method) || given === undefined) return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    return `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${given}}`;
   } catch {
     throw failure(INVALID_REQUEST, 'method and params must be representable as JSON');
   }
 }
+
+/** A response whose result is hexadecimal: most are, and parsing them as JSON takes three times as long. */
+const HEXADECIMAL = /^\{"jsonrpc":"2\.0","id":1,"result":"(0x[\da-f]*)"\}$/;
 
 /**
  * The result in a JSON-RPC response, with its level if it is less than proven, and with its start if no block is
@@ -28,6 +37,8 @@ export function message(call) {
  */
 export function answered(answer) {
   if (answer === undefined) throw failure(INTERNAL, 'no answer');
+  const [, hexadecimal] = HEXADECIMAL.exec(answer) ?? [];
+  if (hexadecimal !== undefined) return { result: hexadecimal };
   const { result, level, start, error } = JSON.parse(answer);
   // Most answers have no mark, and building an object from parts takes longer.
   if (error === undefined && level === undefined && start === undefined) return { result };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
 import { chromiumOnly } from './lib/browser.mjs';
-import { openPage } from './lib/in-page.mjs';
+import { inPage as inNewPage, openPage } from './lib/in-page.mjs';
 import { lying } from './lib/lying.mjs';
 import { LIMIT, pause, until } from './lib/wait.mjs';
 
@@ -209,8 +209,9 @@ test('without shared workers a client runs in a worker of its own, and without w
     assert.deepEqual((await run(noticed, options('/'), [])).told, []);
   }));
 
+// The page has a browser of its own: Firefox lets such a page join a shared worker that runs already, which is not its own start.
 test('a policy that forbids workers keeps the client on the page\'s thread, which is said', LIMIT, () =>
-  inPage(async (run, reload) => {
+  inNewPage(async (run, reload) => {
     await reload('?no-workers');
     const { head, told } = await run(noticed, options('/policy'), []);
     assert.ok(head >= BLOCKS);

@@ -1,14 +1,18 @@
-//! What calls have computed from proven nodes: accounts as the state under a root has them, and analysed code. It depends on
-//! nothing but the root or the hash that it is found by, so that it stays true as long as it is kept.
+//! What calls have computed from proven nodes: accounts as the state under a root has them, slots below an account's node, and
+//! analysed code. It depends on nothing but the root or the hash that it is found by, so that it stays true as long as it is
+//! kept.
 
 use alloc::{sync::Arc, vec::Vec};
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use crate::{exec::ReadyCode, state::ReadAccount};
 
 /// Most accounts that are kept, about 300 bytes each. The oldest is dropped first.
 pub(super) const MAX_ACCOUNTS: usize = 64;
+
+/// Most slots that are kept, at most about 150 bytes each. The oldest is dropped first.
+const MAX_SLOTS: usize = 128;
 
 /// Most codes that are kept. With their jump targets they take at most 27 kB each, in all 450 kB.
 const MAX_CODES: usize = 16;
@@ -16,27 +20,34 @@ const MAX_CODES: usize = 16;
 /// The longest code in bytes that is kept, which is the limit of Rootstock's contracts.
 const MAX_CODE_BYTES: usize = 0x6000;
 
-/// Accounts and codes, oldest first. The lists are short: a look-up takes less time than one step of the trie.
+/// Accounts, slots and codes, oldest first. The lists are short: a look-up takes less time than one step of the trie.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Derived {
     accounts: Vec<(Address, B256, Arc<ReadAccount>)>,
+    slots: Vec<(U256, B256, Bytes)>,
     codes: Vec<(B256, ReadyCode)>,
 }
 
 impl Derived {
     pub(crate) fn is_empty(&self) -> bool {
-        self.accounts.is_empty() && self.codes.is_empty()
+        self.accounts.is_empty() && self.slots.is_empty() && self.codes.is_empty()
     }
 
     /// Takes over what another one has.
     pub(crate) fn absorb(&mut self, other: Self) {
         other.accounts.into_iter().for_each(|(address, root, account)| self.put(address, root, account));
+        other.slots.into_iter().for_each(|(slot, node, value)| self.put_slot(node, slot, value));
         other.codes.into_iter().for_each(|(hash, code)| self.put_code(hash, code));
     }
 
     pub(super) fn account(&self, root: &B256, address: &Address) -> Option<Arc<ReadAccount>> {
         let mut newest = self.accounts.iter().rev();
         newest.find(|(of, at, _)| of == address && at == root).map(|(.., account)| account.clone())
+    }
+
+    pub(super) fn slot(&self, node: &B256, slot: &U256) -> Option<Bytes> {
+        let mut newest = self.slots.iter().rev();
+        newest.find(|(of, below, _)| of == slot && below == node).map(|(.., value)| value.clone())
     }
 
     pub(super) fn code(&self, hash: &B256) -> Option<ReadyCode> {
@@ -47,6 +58,13 @@ impl Derived {
         if self.account(&root, &address).is_none() {
             make_room(&mut self.accounts, MAX_ACCOUNTS);
             self.accounts.push((address, root, account));
+        }
+    }
+
+    pub(super) fn put_slot(&mut self, node: B256, slot: U256, value: Bytes) {
+        if self.slot(&node, &slot).is_none() {
+            make_room(&mut self.slots, MAX_SLOTS);
+            self.slots.push((slot, node, value));
         }
     }
 
@@ -67,6 +85,23 @@ fn make_room<T>(list: &mut Vec<T>, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_are_limited_and_found_below_their_node_only() {
+        let mut derived = Derived::default();
+        let value = |number: usize| Bytes::from(alloc::vec![0x77; number % 33]);
+        let (node, slot) = (B256::repeat_byte(1), |number: usize| U256::from(number));
+        for number in 0..=MAX_SLOTS {
+            derived.put_slot(node, slot(number), value(number));
+            derived.put_slot(node, slot(number), value(number));
+        }
+        assert_eq!(derived.slots.len(), MAX_SLOTS);
+        assert_eq!(derived.slot(&node, &slot(0)), None);
+        for number in 1..=MAX_SLOTS {
+            assert_eq!(derived.slot(&node, &slot(number)), Some(value(number)));
+            assert_eq!(derived.slot(&B256::repeat_byte(2), &slot(number)), None);
+        }
+    }
 
     #[test]
     fn codes_are_limited_in_number_and_length() {

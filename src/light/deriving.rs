@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::{cell::RefCell, fmt};
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{derived::Derived, store::Known};
 use crate::{
@@ -42,6 +42,15 @@ impl ReadAccounts for Deriving<'_> {
 
     fn keep(&self, root: B256, address: Address, account: ReadAccount) {
         self.new.borrow_mut().put(address, root, Arc::new(account));
+    }
+
+    fn slot(&self, node: &B256, slot: &U256) -> Option<Bytes> {
+        let new = self.new.borrow().slot(node, slot);
+        new.or_else(|| self.known.derived().into_iter().find_map(|known| known.slot(node, slot)))
+    }
+
+    fn keep_slot(&self, node: B256, slot: U256, value: Bytes) {
+        self.new.borrow_mut().put_slot(node, slot, value);
     }
 }
 
@@ -105,5 +114,36 @@ mod tests {
         let own = FactStore::default();
         let deriving = Deriving::new(Known::new(&own, &cache));
         assert!(ReadAccounts::get(&deriving, &keccak256(root), &Address::repeat_byte(1)).is_none());
+    }
+
+    #[test]
+    fn slots_are_found_by_later_messages_without_the_nodes() {
+        let (address, slot) = (Address::repeat_byte(1), U256::from(7));
+        let state = |value: u8| {
+            let mut trie = Trie::new();
+            trie.put(&keys::account_key(&address), Account::default().encode());
+            trie.put(&keys::storage_root_key(&address), alloc::vec![1]);
+            trie.put(&keys::slot_key(&address, &slot), alloc::vec![value; 32]);
+            trie.put(&keys::slot_key(&address, &U256::ZERO), alloc::vec![9; 32]);
+            let mut nodes = Vec::new();
+            trie.for_each_stored(&mut |_, bytes| nodes.push(bytes));
+            (connected(trie.root(), &nodes, &[] as &[Bytes]).unwrap(), trie.root())
+        };
+        let mut cache = FactCache::new();
+        let mut read = |nodes: &ProvenNodes, root: B256| {
+            let own = FactStore::default();
+            let deriving = Deriving::new(Known::new(&own, &cache));
+            let state = RememberedState::new(TrieState::new(nodes, root), &deriving);
+            let value = state.account(&address).and_then(|_| state.storage(&address, &slot));
+            let derived = deriving.into_new();
+            cache.absorb(FactStore { derived, ..FactStore::default() });
+            value.map(|value| value.to_vec()).ok()
+        };
+        let (nodes, root) = state(5);
+        assert_eq!(read(&nodes, root), Some(alloc::vec![5; 32]));
+        assert_eq!(read(&ProvenNodes::new(), root), Some(alloc::vec![5; 32]));
+        let (nodes, root) = state(6);
+        assert_eq!(read(&ProvenNodes::new(), root), None, "nothing is known of another state");
+        assert_eq!(read(&nodes, root), Some(alloc::vec![6; 32]));
     }
 }

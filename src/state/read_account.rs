@@ -1,8 +1,9 @@
-//! Accounts that were read before: reads of the same account, and of its storage, need not walk the trie from its root.
+//! Accounts and slots that were read before: reads of the same account, and of its storage, need not walk the trie from its
+//! root, and those of the same slot not at all.
 
 use alloc::sync::Arc;
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::keys::ACCOUNT_KEY_LEN;
 use super::reader::AccountState;
@@ -18,11 +19,21 @@ pub struct ReadAccount {
     pub(super) node: Option<Waypoint>,
 }
 
-/// A memory of accounts, which may forget any of them at any time.
+/// A memory of accounts and of their slots, which may forget any of them at any time.
 pub trait ReadAccounts {
     /// The account as the state with this root has it.
     fn get(&self, root: &B256, address: &Address) -> Option<Arc<ReadAccount>>;
 
     /// Offers an account of the state with this root.
     fn keep(&self, root: B256, address: Address, account: ReadAccount);
+
+    /// The value of a slot below the account's node with this hash. What is below a node depends on nothing but its hash, so
+    /// that it is the same for every state that has the node.
+    fn slot(&self, node: &B256, slot: &U256) -> Option<Bytes>;
+
+    /// Offers the value of a slot below the node with this hash: at most 32 bytes, none if the slot is empty.
+    fn keep_slot(&self, node: B256, slot: U256, value: Bytes);
 }
+
+/// Bytes of the longest value of a slot that is offered to a memory. Longer ones are those of contracts of Rootstock's own.
+pub(super) const MAX_WORD: usize = 32;

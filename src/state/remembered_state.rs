@@ -1,13 +1,13 @@
-//! A state whose accounts are remembered from run to run.
+//! A state whose accounts and slots are remembered from run to run.
 
 use alloy_primitives::{Address, Bytes, U256};
 
-use super::read_account::ReadAccounts;
+use super::read_account::{MAX_WORD, ReadAccount, ReadAccounts};
 use super::reader::{AccountState, StateError, StateReader};
 use super::trie_state::TrieState;
-use crate::trie::NodeSource;
+use crate::trie::{NodeSource, Waypoint};
 
-/// A [`TrieState`] with a memory of accounts. Its answers are those of the state without it.
+/// A [`TrieState`] with a memory of accounts and slots. Its answers are those of the state without it.
 pub struct RememberedState<'a, S> {
     state: TrieState<S>,
     accounts: &'a dyn ReadAccounts,
@@ -17,6 +17,19 @@ impl<'a, S: NodeSource> RememberedState<'a, S> {
     /// Reads this state through a memory.
     pub fn new(state: TrieState<S>, accounts: &'a dyn ReadAccounts) -> Self {
         Self { state, accounts }
+    }
+
+    /// A slot of an account that was read before.
+    fn slot(&self, account: &ReadAccount, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
+        let node = account.node.as_ref().map(Waypoint::hash);
+        if let Some(known) = node.and_then(|node| self.accounts.slot(&node, slot)) {
+            return Ok(known);
+        }
+        let value = self.state.storage_of(account, address, slot)?;
+        if let Some(node) = node.filter(|_| value.len() <= MAX_WORD) {
+            self.accounts.keep_slot(node, *slot, value.clone());
+        }
+        Ok(value)
     }
 }
 
@@ -38,7 +51,7 @@ impl<S: NodeSource> StateReader for RememberedState<'_, S> {
 
     fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
         match self.accounts.get(&self.state.root(), address) {
-            Some(account) => self.state.storage_of(&account, address, slot),
+            Some(account) => self.slot(&account, address, slot),
             None => self.state.storage(address, slot),
         }
     }
@@ -59,14 +72,16 @@ mod tests {
 
     use super::*;
     use crate::state::Account;
-    use crate::state::ReadAccount;
     use crate::state::keys::{account_key, code_key, slot_key, storage_root_key};
     use crate::trie::Trie;
 
     type Nodes = BTreeMap<B256, Bytes>;
 
     #[derive(Default)]
-    struct Memory(RefCell<BTreeMap<(B256, Address), Arc<ReadAccount>>>);
+    struct Memory(
+        RefCell<BTreeMap<(B256, Address), Arc<ReadAccount>>>,
+        RefCell<BTreeMap<(B256, U256), Bytes>>,
+    );
 
     impl ReadAccounts for Memory {
         fn get(&self, root: &B256, address: &Address) -> Option<Arc<ReadAccount>> {
@@ -76,11 +91,22 @@ mod tests {
         fn keep(&self, root: B256, address: Address, account: ReadAccount) {
             self.0.borrow_mut().insert((root, address), Arc::new(account));
         }
+
+        fn slot(&self, node: &B256, slot: &U256) -> Option<Bytes> {
+            self.1.borrow().get(&(*node, *slot)).cloned()
+        }
+
+        fn keep_slot(&self, node: B256, slot: U256, value: Bytes) {
+            assert!(value.len() <= MAX_WORD);
+            self.1.borrow_mut().insert((node, slot), value);
+        }
     }
 
-    /// A state of several contracts and plain accounts, of which the first has this balance.
+    /// A state of several contracts and plain accounts, of which the first has this balance. The values of slots depend on it
+    /// too.
     fn sample(balance: u64) -> (Nodes, B256) {
         let mut trie = Trie::new();
+        let mark = u8::try_from(balance).unwrap();
         for number in 0..12u8 {
             let (address, balance) = (Address::repeat_byte(number), U256::from(balance + u64::from(number)));
             trie.put(&account_key(&address), Account { nonce: 1, balance, ..Account::default() }.encode());
@@ -88,7 +114,7 @@ mod tests {
                 trie.put(&storage_root_key(&address), alloc::vec![1]);
                 trie.put(&code_key(&address), alloc::vec![number; 1 + 9 * usize::from(number)]);
                 for slot in 0..u64::from(number) {
-                    let value = alloc::vec![number; 1 + 5 * usize::try_from(slot).unwrap()];
+                    let value = alloc::vec![number ^ mark; 1 + 5 * usize::try_from(slot).unwrap()];
                     trie.put(&slot_key(&address, &U256::from(slot)), value);
                 }
             }
@@ -137,5 +163,7 @@ mod tests {
             }
         }
         assert_eq!(memory.0.borrow().len(), 10, "absent accounts are not kept");
+        // Four slots of accounts 0, 2 and 10 are read, whose nodes are stored; slot 9 of account 10 has 46 bytes.
+        assert_eq!(memory.1.borrow().len(), 2 * (4 + 4 + 3), "long values are not kept");
     }
 }

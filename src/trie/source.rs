@@ -94,6 +94,11 @@ impl Waypoint {
     pub(crate) fn lookup(&self, src: &dyn NodeSource, key: &[u8]) -> Result<Lookup, WalkError> {
         ending(src, self.clone(), key).map(|(value, _)| value)
     }
+
+    /// keccak-256 of the node.
+    pub(crate) fn hash(&self) -> B256 {
+        self.hash
+    }
 }
 
 /// Looks up the value of `key` in the trie with this root.

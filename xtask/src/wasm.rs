@@ -172,8 +172,9 @@ pub(crate) fn flags() -> String {
     flags
 }
 
-/// Optimises a module: if it is published, until no pass finds anything, and with similar functions beside each other
-/// (`pkg/scripts/order.mjs`), which compresses better.
+/// Optimises a module: if it is published, once with names, which put similar functions beside each other
+/// (`pkg/scripts/order.mjs`) so that they compress better, and once more in that order, without names. The second round
+/// saves more than a repetition of the first until no pass finds anything.
 fn optimise(log: &mut Log, module: &Path, published: bool) -> Result<(), String> {
     let small = module.with_extension("opt");
     let tool = |from: &Path, to: &Path| {
@@ -184,9 +185,9 @@ fn optimise(log: &mut Log, module: &Path, published: bool) -> Result<(), String>
         log.run(tool(module, &small).args(&PASSES))?;
         return fs::rename(&small, module).map_err(|e| format!("{}: {e}", module.display()));
     }
-    log.run(tool(module, &small).args(&PASSES).args(&["--converge", "--debuginfo"]))?;
+    log.run(tool(module, &small).args(&PASSES).args(&["--debuginfo"]))?;
     log.run(Cmd::new("node pkg/scripts/order.mjs").arg(&small))?;
-    log.run(tool(&small, module).args(&["--reorder-functions-by-name"]))?;
+    log.run(tool(&small, module).args(&PASSES).args(&["--reorder-functions-by-name"]))?;
     fs::remove_file(&small).map_err(|e| format!("{}: {e}", small.display()))
 }
 
