@@ -8,21 +8,14 @@ use rootlight::light::{MAX_AGE, Unproven};
 use rootlight::verify::Subject;
 
 use super::calls::CallArgs;
-use super::entry::EntryArgs;
 use super::find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 #[cfg(feature = "cluster")]
 use super::index_args::IndexArgs;
 use super::keys::KeysArgs;
-use super::operations::OperationArgs;
 #[cfg(feature = "cluster")]
 use super::serve_args::ServeArgs;
+use super::server_args::ServerArgs;
 use crate::p2p::PeerAddress;
-use crate::server::{Entry, Limits, Listen, Origins, ServerConfig, names};
-
-/// Port of the reference node's HTTP server.
-const HTTP_PORT: u16 = 4444;
-/// Port of the reference node's WebSocket server.
-const WS_PORT: u16 = 4445;
 
 /// Rootstock light client: proven answers over JSON-RPC.
 #[derive(Debug, Parser)]
@@ -347,35 +340,6 @@ Examples:
 
 The methods are those of --profile hosted. docs/sidecar.md describes the node's configuration.";
 
-/// Flags of the server.
-#[derive(Debug, Clone, Args)]
-pub struct ServerArgs {
-    /// Port for HTTP and WebSocket; 0 picks a free one
-    #[arg(long, value_name = "N")]
-    pub http_port: Option<u16>,
-    /// Another port for WebSocket [default: 4445; none if --http-port is given]
-    #[arg(long, value_name = "N")]
-    pub ws_port: Option<u16>,
-    /// Address to listen on
-    #[arg(long, value_name = "H", default_value = "127.0.0.1")]
-    pub host: String,
-    /// Host names, separated by commas (* for all), that requests may be addressed to besides localhost and IP
-    /// addresses
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
-    pub allow_host: String,
-    /// Origins of web pages, separated by commas (* for all), that may call every method. Pages of other
-    /// origins may then call no method; pages from this machine may always call every method [default: pages
-    /// of other origins may call methods that use no keys and do not change the chain by hand]
-    #[arg(long, value_name = "LIST")]
-    pub cors: Option<String>,
-    /// Flags of who may enter.
-    #[command(flatten)]
-    pub entry: EntryArgs,
-    /// Flags for operators.
-    #[command(flatten)]
-    pub operations: OperationArgs,
-}
-
 impl Cli {
     /// The flags of the server that the command runs, if it runs one.
     pub(super) fn server(&self) -> Option<&ServerArgs> {
@@ -388,37 +352,6 @@ impl Cli {
             #[cfg(feature = "cluster")]
             Some(Command::Serve(args)) => Some(&args.server),
             Some(_) => None,
-        }
-    }
-}
-
-impl ServerArgs {
-    /// The web pages that may call.
-    pub(super) fn origins(&self) -> Origins {
-        self.cors.as_deref().map_or(Origins::Unnamed, Origins::parse)
-    }
-
-    /// The host names that requests may be addressed to.
-    pub(super) fn hosts(&self) -> Vec<String> {
-        names(&self.allow_host)
-    }
-
-    /// Returns the server configuration that these flags describe, with these rules of who may enter.
-    #[must_use]
-    pub fn config(&self, entry: Entry) -> ServerConfig {
-        let main = self.http_port.map(|port| Listen::Tcp(self.host.clone(), port));
-        let operations = self.operations.settings(main);
-        ServerConfig {
-            host: self.host.clone(),
-            http_port: self.http_port.unwrap_or(HTTP_PORT),
-            // A user who chooses the main port, or lets the system pick one, does not expect a second fixed
-            // port.
-            ws_port: self.ws_port.or(operations.listen.is_empty().then_some(WS_PORT)),
-            origins: self.origins(),
-            hosts: self.hosts(),
-            limits: Limits { drain_timeout: self.operations.drain(), ..Limits::default() },
-            entry,
-            operations,
         }
     }
 }

@@ -31,6 +31,7 @@ mod reload;
 mod serve;
 #[cfg(feature = "cluster")]
 mod serve_args;
+mod server_args;
 mod serving;
 mod sidecar;
 mod systemd;
@@ -44,12 +45,13 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::upstream::OpenError;
 
 pub use args::{
-    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, SidecarArgs, VerifyArgs,
+    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, VerifyArgs,
 };
 pub use entry::{EntryArgs, Opened};
 pub use find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
 pub use operations::OperationArgs;
+pub use server_args::ServerArgs;
 
 /// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]

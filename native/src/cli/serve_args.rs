@@ -3,8 +3,8 @@
 use clap::Args;
 use rootlight::light::{MAX_AGE, Unproven};
 
-use super::args::ServerArgs;
 use super::calls::CallArgs;
+use super::server_args::ServerArgs;
 
 /// Flags of `serve`.
 #[derive(Debug, Args)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tokio::signal;
 use tracing::info;
 
-use super::args::ServerArgs;
 use super::print::say;
 #[cfg(unix)]
 use super::reload::Hangups;
+use super::server_args::ServerArgs;
 use super::{CommandError, systemd};
 use crate::keys;
 use crate::server::{Control, KeyAccess, Server};
