@@ -25,6 +25,7 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What front ends share.
 struct Shared {
     store: Arc<HotStore>,
+    store_of_heads: Arc<HotStore>,
     access: Arc<ClusterAccess>,
 }
 
@@ -61,12 +62,13 @@ async fn serve(
         index.follow(light.proven_chain());
     }
     let settled = light.settled(ANNOUNCE_TIMEOUT);
-    let Some(Shared { store, access }) = shared else {
+    let Some(Shared { store, store_of_heads, access }) = shared else {
         serving::bind(light.clone(), &args.server).await?.run(settled).await;
         return Ok(());
     };
     let (secret, name) = (access.secret(), name()?);
-    let parts = FrontEndParts { light: light.clone(), new_blocks, store, secret, chain, name };
+    let parts =
+        FrontEndParts { light: light.clone(), new_blocks, store, store_of_heads, secret, chain, name };
     let front_end = Arc::new(FrontEnd::start(parts));
     let keys = args.keys.then(|| access.access());
     serving::bind_with(front_end, &args.server, keys).await?.run(settled).await;
@@ -104,8 +106,9 @@ async fn connect(args: &ServeArgs) -> Result<Option<Shared>, CommandError> {
     let tls = rustls::ClientConfig::clone(&upstream::tls_config());
     let database = Database::parse(address, tls).map_err(wrong_index)?;
     let store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let store_of_heads = HotStore::connect(&config).await.map_err(CommandError::failed)?;
     let access = ClusterAccess::open(&database, store.clone()).await.map_err(CommandError::failed)?;
-    Ok(Some(Shared { store, access }))
+    Ok(Some(Shared { store, store_of_heads, access }))
 }
 
 /// Opens the index, if the database has one.

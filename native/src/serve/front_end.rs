@@ -50,6 +50,8 @@ pub struct FrontEndParts {
     pub new_blocks: NewBlocks,
     /// The store that all front ends share.
     pub store: Arc<HotStore>,
+    /// The same, by connections of its own: reports about the head do not wait behind the commands of messages.
+    pub store_of_heads: Arc<HotStore>,
     /// A secret that all front ends share, and nobody else who can write to the store.
     pub secret: B256,
     /// The number of the chain. Services of several chains may share a store.
@@ -62,11 +64,11 @@ impl FrontEnd {
     /// Starts a front end. Messages wait until it has agreed on a block with the others. To be called inside a runtime.
     #[must_use]
     pub fn start(parts: FrontEndParts) -> Self {
-        let FrontEndParts { light, new_blocks, store, secret, chain, name } = parts;
+        let FrontEndParts { light, new_blocks, store, store_of_heads, secret, chain, name } = parts;
         let seal = Seal::new(secret);
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
-        let filters = SharedFilters::new(store.clone(), seal, sent.clone(), chain);
-        let agreement = Agreement::new(store, light.served_head(), new_blocks, name.clone(), chain);
+        let filters = SharedFilters::new(store, seal, sent.clone(), chain);
+        let agreement = Agreement::new(store_of_heads, light.served_head(), new_blocks, name.clone(), chain);
         let tasks = vec![tokio::spawn(agreement.run()), tokio::spawn(sent.clone().follow(light.clone()))];
         Self { light, filters, sent, name, messages: AtomicU64::new(0), tasks }
     }

@@ -4,6 +4,7 @@
 -- is shown in two steps: all live front ends stop letting messages in ("ack"), and when all have done so, all show it.
 --
 -- KEYS[1]   a hash, also the name of the channel that tells of changes. Its fields:
+--           born     when the agreement began, in milliseconds
 --           shown    the block that is shown, as hash:number
 --           next     the block that is to be shown; empty if none
 --           round    counts the blocks that were to be shown
@@ -49,6 +50,13 @@ end
 local function set(field, value)
   redis.call('HSET', heads, field, value)
 end
+-- A store that was emptied does not know the front ends. Each of them reports, or stops answering, within the lifetime of a
+-- report; until then no other block is shown.
+if not state['born'] then
+  state['born'] = tostring(now)
+  set('born', now)
+end
+local ready = now - tonumber(state['born']) > lifetime
 local shown, upcoming, round = state['shown'] or '', state['next'] or '', tonumber(state['round'] or '0')
 
 local function tell()
@@ -118,7 +126,7 @@ if upcoming ~= '' and tonumber(ARGV[6]) ~= round and not string.find(ARGV[8], up
   tell()
 end
 
-if upcoming == '' then
+if upcoming == '' and ready then
   local best = common()
   if best and best ~= shown and (shown == '' or replaceable()) then
     round = round + 1
@@ -131,7 +139,7 @@ if upcoming == '' then
 end
 
 if upcoming ~= '' then
-  local stopped = leaving == 0
+  local stopped = leaving == 0 and ready
   for _, member in pairs(members) do
     stopped = stopped and member.ack == round
   end

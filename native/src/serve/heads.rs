@@ -177,8 +177,12 @@ impl Agreement {
             self.adopt(&known);
         }
         self.stopped = None;
-        // Without a further report the others go on after that moment.
-        self.open(self.counts_until.map_or(Door::Held, Door::OpenUntil));
+        if self.pinned {
+            // Without a further report the others go on after that moment.
+            self.open(self.counts_until.map_or(Door::Held, Door::OpenUntil));
+        } else {
+            self.head.set(Door::Held);
+        }
         false
     }
 

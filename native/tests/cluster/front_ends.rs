@@ -100,6 +100,7 @@ impl World {
 
     async fn add(&mut self, name: &str) {
         let store = self.servers.connect(&self.prefix).await;
+        let store_of_heads = self.servers.connect(&self.prefix).await;
         let backend: SharedUpstream = Arc::new(Backend(self.chain.clone()));
         let (backends, new_blocks) = NewBlocks::watch(vec![backend]);
         let network = Network::regtest();
@@ -108,7 +109,7 @@ impl World {
         let options = LightOptions { host_tells_sent: true, ..LightOptions::default() };
         let light = Arc::new(LightService::start(network, start, backends, options));
         let (secret, name) = (B256::repeat_byte(7), name.to_owned());
-        let parts = FrontEndParts { light, new_blocks, store, secret, chain: 33, name };
+        let parts = FrontEndParts { light, new_blocks, store, store_of_heads, secret, chain: 33, name };
         self.front_ends.push(Arc::new(FrontEnd::start(parts)));
     }
 
@@ -157,8 +158,14 @@ async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_b
     let mining = tokio::spawn({
         let world = world.clone();
         async move {
-            for _ in 0..40 {
+            for block in 0..40 {
                 world.of_chain("evm_mine", json!([])).await;
+                if block == 20 {
+                    // The store forgets everything.
+                    let key = format!("{}:heads:33", world.prefix);
+                    let server = world.servers.server_of(&key);
+                    assert_eq!(world.servers.ask(server, &format!("DEL {key}")), "1");
+                }
                 tokio::time::sleep(Duration::from_millis(60)).await;
             }
         }
