@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use prometheus_client::registry::Registry;
 use rootlight::engine::KEY_ASKERS;
 use rootlight::rpc::envelope::write_error;
 use rootlight::rpc::{Answer, Connection, Profile, is_gone, notifications, poll_message};
@@ -293,6 +294,9 @@ pub trait Service: Send + Sync + 'static {
     fn vitals(&self) -> Vitals {
         Vitals::default()
     }
+
+    /// Adds metrics of its own.
+    fn register(&self, _: &mut Registry) {}
 }
 
 /// The notifications of a subscription that are due.

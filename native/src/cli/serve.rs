@@ -67,8 +67,16 @@ async fn serve(
         return Ok(());
     };
     let (secret, name) = (access.secret(), name()?);
-    let parts =
-        FrontEndParts { light: light.clone(), new_blocks, store, store_of_heads, secret, chain, name };
+    let parts = FrontEndParts {
+        light: light.clone(),
+        new_blocks,
+        store,
+        store_of_heads,
+        access: Some(access.clone()),
+        secret,
+        chain,
+        name,
+    };
     let front_end = Arc::new(FrontEnd::start(parts));
     let keys = args.keys.then(|| access.access());
     serving::bind_with(front_end, &args.server, keys).await?.run(settled).await;

@@ -24,17 +24,18 @@ type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge>;
 type Counters = Family<Labels, Counter>;
 
-/// All metrics of the process with the state of a sample.
+/// All metrics of the process with the state of a sample, and those that a service adds.
 ///
 /// # Errors
 /// None in practice: writing to a text does not fail.
-pub(crate) fn render(sample: &Sample) -> Result<String, fmt::Error> {
+pub(crate) fn render(sample: &Sample, more: impl FnOnce(&mut Registry)) -> Result<String, fmt::Error> {
     let mut text = String::new();
     encode_registry(&mut text, &metrics().registry)?;
     let mut registry = Registry::with_prefix(PREFIX);
     chain(&mut registry, sample);
     upstreams(&mut registry, &sample.vitals.upstreams);
     keys(&mut registry, sample);
+    more(&mut registry);
     let build = Gauges::default();
     build.get_or_create_owned(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
     registry.register("build_info", "The version of the program", build);
@@ -155,7 +156,7 @@ mod tests {
     fn text(vitals: Vitals, keys: Vec<(String, Usage)>) -> String {
         let health =
             Health { ready: true, block_number: None, reason: None, log_index: None, provable_block: None };
-        render(&Sample::new(health, vitals, keys)).unwrap()
+        render(&Sample::new(health, vitals, keys), |_| {}).unwrap()
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
+use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
@@ -16,6 +17,7 @@ use super::heads::Agreement;
 use super::seal::Seal;
 use super::sent::SentTransactions;
 use crate::bans::HostBans;
+use crate::cluster::keys::ClusterAccess;
 use crate::cluster::store::HotStore;
 use crate::light::LightService;
 use crate::priority::{self, SHORT_JSON};
@@ -29,6 +31,8 @@ pub struct FrontEnd {
     light: Arc<LightService>,
     filters: SharedFilters,
     sent: Arc<SentTransactions>,
+    store: Arc<HotStore>,
+    access: Option<Arc<ClusterAccess>>,
     /// The name of this front end, which no other has.
     name: String,
     messages: AtomicU64,
@@ -52,6 +56,8 @@ pub struct FrontEndParts {
     pub store: Arc<HotStore>,
     /// The same, by connections of its own: reports about the head do not wait behind the commands of messages.
     pub store_of_heads: Arc<HotStore>,
+    /// The keys and limits of the front ends, if they have any; for metrics.
+    pub access: Option<Arc<ClusterAccess>>,
     /// A secret that all front ends share, and nobody else who can write to the store.
     pub secret: B256,
     /// The number of the chain. Services of several chains may share a store.
@@ -64,13 +70,13 @@ impl FrontEnd {
     /// Starts a front end. Messages wait until it has agreed on a block with the others. To be called inside a runtime.
     #[must_use]
     pub fn start(parts: FrontEndParts) -> Self {
-        let FrontEndParts { light, new_blocks, store, store_of_heads, secret, chain, name } = parts;
+        let FrontEndParts { light, new_blocks, store, store_of_heads, access, secret, chain, name } = parts;
         let seal = Seal::new(secret);
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
-        let filters = SharedFilters::new(store, seal, sent.clone(), chain);
+        let filters = SharedFilters::new(store.clone(), seal, sent.clone(), chain);
         let agreement = Agreement::new(store_of_heads, light.served_head(), new_blocks, name.clone(), chain);
         let tasks = vec![tokio::spawn(agreement.run()), tokio::spawn(sent.clone().follow(light.clone()))];
-        Self { light, filters, sent, name, messages: AtomicU64::new(0), tasks }
+        Self { light, filters, sent, store, access, name, messages: AtomicU64::new(0), tasks }
     }
 
     /// Answers a message that may concern filters or the pool.
@@ -158,5 +164,12 @@ impl Service for FrontEnd {
 
     fn vitals(&self) -> Vitals {
         self.light.vitals()
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        self.store.metrics().register(registry);
+        if let Some(access) = &self.access {
+            access.metrics().register(registry);
+        }
     }
 }

@@ -101,7 +101,7 @@ fn answer(shared: &Shared, request: &hyper::Request<()>) -> Response {
 fn metrics(shared: &Shared) -> Response {
     let keys = shared.entry.keys.as_ref().map_or_else(Vec::new, |access| access.quotas.usage());
     let sample = Sample::new(shared.service.health(), shared.service.vitals(), keys);
-    match metrics::render(&sample) {
+    match metrics::render(&sample, |registry| shared.service.register(registry)) {
         Ok(text) => {
             let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
             ([(header::CONTENT_TYPE, kind)], text).into_response()

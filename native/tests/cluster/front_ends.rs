@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
+use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::registry::Registry;
 use rootlight::consensus::Network;
 use rootlight::dev::Mining;
 use rootlight::light::UpstreamRequest;
@@ -109,7 +111,8 @@ impl World {
         let options = LightOptions { host_tells_sent: true, ..LightOptions::default() };
         let light = Arc::new(LightService::start(network, start, backends, options));
         let (secret, name) = (B256::repeat_byte(7), name.to_owned());
-        let parts = FrontEndParts { light, new_blocks, store, store_of_heads, secret, chain: 33, name };
+        let parts =
+            FrontEndParts { light, new_blocks, store, store_of_heads, access: None, secret, chain: 33, name };
         self.front_ends.push(Arc::new(FrontEnd::start(parts)));
     }
 
@@ -232,6 +235,10 @@ async fn a_filter_is_polled_at_any_front_end_and_outlives_the_one_that_made_it()
     let logs = world.ask("eth_newFilter", json!([{"address": world.contract}])).await;
     let blocks = world.ask("eth_newBlockFilter", json!([])).await;
     assert_eq!(world.ask("eth_getFilterChanges", json!([logs])).await, json!([]));
+    let (mut registry, mut metrics) = (Registry::default(), String::new());
+    world.front_ends[0].register(&mut registry);
+    encode_registry(&mut metrics, &registry).unwrap();
+    assert!(metrics.contains("store_up 1"), "{metrics}");
     let (mut found, mut hashes) = (Vec::new(), Vec::new());
     for round in 0..12 {
         world.log().await;
