@@ -1,8 +1,8 @@
 //! API keys of a service on many machines.
 //!
 //! PostgreSQL holds keys, revocations and usage. The store holds copies of the keys that are in use, and the counters of
-//! their limits. A front end remembers keys, learns of changes within a second ([`changes`]), and takes leases of limits
-//! ([`meter`]), so that most messages wait for nothing.
+//! their limits. A front end remembers keys, learns of changes within a second (`changes.rs`), and takes leases of limits
+//! (`meter.rs`), so that most messages wait for nothing.
 
 mod access;
 mod admin;
