@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256};
 use rootlight::consensus::{Network, check_receipts, check_transactions};
-use rootlight::types::{Receipt, SealedHeader, Transaction};
+use rootlight::types::{EMPTY_UNCLES_HASH, Header, Receipt, SealedHeader, Transaction, uncles_hash};
 
 use crate::error::BlockError;
 
@@ -46,6 +46,7 @@ pub struct MatchedBlock {
     senders: Vec<Address>,
     receipts: Vec<Receipt>,
     logs: usize,
+    uncles: Option<Vec<Header>>,
 }
 
 impl MatchedBlock {
@@ -79,7 +80,20 @@ impl MatchedBlock {
         };
         let senders = transactions.iter().enumerate().map(sender).collect::<Result<_, _>>()?;
         let hashes = transactions.iter().map(Transaction::hash).collect();
-        Ok(Self { header, transactions, hashes, senders, receipts, logs })
+        let uncles = (header.uncles_hash == EMPTY_UNCLES_HASH).then(Vec::new);
+        Ok(Self { header, transactions, hashes, senders, receipts, logs, uncles })
+    }
+
+    /// Adds the uncles, if they match the header.
+    ///
+    /// # Errors
+    /// [`BlockError::Uncles`].
+    pub fn with_uncles(mut self, uncles: Vec<Header>) -> Result<Self, BlockError> {
+        if uncles_hash(&uncles) != self.header.uncles_hash {
+            return Err(BlockError::Uncles { number: self.header.number });
+        }
+        self.uncles = Some(uncles);
+        Ok(self)
     }
 
     /// The header.
@@ -112,18 +126,15 @@ impl MatchedBlock {
         &self.receipts
     }
 
+    /// The headers of the uncles; `None` if they are not known.
+    #[must_use]
+    pub fn uncles(&self) -> Option<&[Header]> {
+        self.uncles.as_deref()
+    }
+
     /// Number of logs.
     #[must_use]
     pub const fn logs(&self) -> usize {
         self.logs
     }
-}
-
-/// A block of a source, with what is known of its place.
-#[derive(Debug, Clone)]
-pub struct SourceBlock {
-    /// The block.
-    pub block: MatchedBlock,
-    /// What is known of its place on the chain.
-    pub proof: Proof,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use rustls::ClientConfig;
+use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -72,8 +73,15 @@ impl Database {
     /// Makes one connection. It ends when the client is dropped.
     ///
     /// # Errors
-    /// [`IndexError::Database`].
+    /// [`IndexError::Database`]; [`IndexError::Silent`] if the server accepts the connection and does not begin a session in
+    /// time.
     pub async fn connect(&self) -> Result<Client, IndexError> {
+        // The library's limit is for the transport only.
+        let limit = self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
+        timeout(limit, self.connect_unlimited()).await.map_err(|_| IndexError::Silent(limit))?
+    }
+
+    async fn connect_unlimited(&self) -> Result<Client, IndexError> {
         let client = match &self.tls {
             None => {
                 let (client, connection) = self.config.connect(NoTls).await?;
@@ -154,6 +162,23 @@ mod tests {
         ] {
             assert_eq!(parse(url).unwrap().is_encrypted(), encrypted, "{url}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_accepts_and_says_nothing_is_not_waited_for() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let database = parse(&format!("postgres://me@127.0.0.1:{port}/index?connect_timeout=1")).unwrap();
+        let silent = async {
+            let (_stream, _) = listener.accept().await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let error = tokio::select! {
+            connected = database.connect() => connected.expect_err("no session"),
+            () = silent => unreachable!(),
+        };
+        assert!(matches!(error, IndexError::Silent(_)), "{error}");
+        assert!(error.is_passing(), "{error}");
     }
 
     #[test]

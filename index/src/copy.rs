@@ -3,15 +3,16 @@
 use std::pin::pin;
 
 use alloy_primitives::{Address, B256};
-use rootlight::types::{HeaderForm, RawUint, Transaction};
+use rootlight::types::{HeaderForm, RawUint, Transaction, encode_uncles};
 use tokio_postgres::Transaction as Batch;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
-use crate::block::SourceBlock;
 use crate::error::IndexError;
 use crate::numeric::Numeric;
+use crate::source::SourceBlock;
 use crate::state::int8;
+use crate::trace::{BlockTraces, Trace};
 
 /// Opens a COPY, gives each block's rows to it, and ends it.
 macro_rules! copy {
@@ -48,10 +49,10 @@ async fn headers(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexE
         "blocks"(
             "number" INT8, "hash" BYTEA, "parent_hash" BYTEA, "timestamp" INT8, "miner" BYTEA, "gas_limit" NUMERIC,
             "gas_used" INT8, "minimum_gas_price" NUMERIC, "difficulty" NUMERIC, "transaction_count" INT4,
-            "log_count" INT4, "proof" INT2, "header" BYTEA
+            "log_count" INT4, "proof" INT2, "header" BYTEA, "uncles" BYTEA
         ),
         |writer| {
-            for SourceBlock { block, proof } in blocks {
+            for SourceBlock { block, proof, .. } in blocks {
                 let header = block.header();
                 writer
                     .as_mut()
@@ -69,6 +70,7 @@ async fn headers(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexE
                         &int4(block.logs()),
                         &proof.code(),
                         &header.encode(HeaderForm::Full),
+                        &block.uncles().map(encode_uncles),
                     ])
                     .await?;
             }
@@ -195,4 +197,85 @@ async fn logs(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexErro
         }
     );
     Ok(())
+}
+
+/// Writes the rows of the traces of blocks, and which blocks have too long ones. Returns the number of traces.
+pub(crate) async fn traces(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<u64, IndexError> {
+    let mut count = 0_u64;
+    copy!(
+        batch,
+        "traces"(
+            "block_number" INT8, "transaction_index" INT4, "trace_index" INT4, "trace_address" INT4_ARRAY,
+            "subtraces" INT4, "kind" TEXT, "sender" BYTEA, "recipient" BYTEA, "value" NUMERIC, "gas" INT8,
+            "gas_used" INT8, "error" TEXT, "input" BYTEA, "output" BYTEA
+        ),
+        |writer| {
+            for SourceBlock { block, traces, .. } in blocks {
+                let number = int8(block.header().number);
+                let mut place = (0_u32, 0_i32);
+                for trace in stored(traces.as_ref()) {
+                    place = if place.0 == trace.transaction { place } else { (trace.transaction, 0) };
+                    let row = TraceRow::of(trace);
+                    writer
+                        .as_mut()
+                        .write(&[
+                            &number,
+                            &small(trace.transaction),
+                            &place.1,
+                            &row.path,
+                            &small(trace.subtraces),
+                            &row.kind,
+                            &trace.from.as_slice(),
+                            &address(trace.to.as_ref()),
+                            &Numeric(trace.value),
+                            &trace.gas.map(int8),
+                            &row.gas_used,
+                            &trace.error,
+                            &trace.input.as_ref(),
+                            &row.output,
+                        ])
+                        .await?;
+                    place.1 = place.1.saturating_add(1);
+                    count = count.saturating_add(1);
+                }
+            }
+        }
+    );
+    for block in blocks {
+        if block.traces.as_ref().is_some_and(|traces| traces.traces().is_none()) {
+            let sql = "INSERT INTO rootlight.untraced (block_number) VALUES ($1)";
+            batch.execute(sql, &[&int8(block.block.header().number)]).await?;
+        }
+    }
+    Ok(count)
+}
+
+/// The traces that are stored.
+fn stored(traces: Option<&BlockTraces>) -> &[Trace] {
+    traces.and_then(BlockTraces::traces).unwrap_or_default()
+}
+
+/// An `integer`; an index, which is far smaller.
+fn small(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Columns of a trace in the forms of the database.
+struct TraceRow<'a> {
+    kind: String,
+    path: Vec<i32>,
+    gas_used: Option<i64>,
+    output: Option<&'a [u8]>,
+}
+
+impl<'a> TraceRow<'a> {
+    fn of(trace: &'a Trace) -> Self {
+        let outcome = trace.outcome.as_ref();
+        Self {
+            kind: trace.kind.name().to_owned(),
+            path: trace.address.iter().copied().map(small).collect(),
+            gas_used: outcome.map(|outcome| int8(outcome.gas_used)),
+            output: outcome.map(|outcome| outcome.output.as_ref()),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Errors of the index.
 
+use std::time::Duration;
+
 use alloy_primitives::B256;
 use rootlight::consensus::BodyError;
 use rootlight::types::SenderError;
@@ -18,6 +20,9 @@ pub enum IndexError {
     /// No connection is free, or none can be made.
     #[error("no connection to the database: {0}")]
     Pool(String),
+    /// The server accepted a connection, and began no session in time.
+    #[error("the database accepts connections but did not answer within {} s", .0.as_secs())]
+    Silent(Duration),
     /// A migration failed.
     #[error("the schema cannot be brought to version {version}: {reason}")]
     Migration {
@@ -126,6 +131,26 @@ pub enum IndexError {
         /// Last block of the question.
         to: u64,
     },
+    /// A question is about traces that are not loaded.
+    #[error("the index has no complete traces of blocks {from} to {to}")]
+    NotTraced {
+        /// First block of the question.
+        from: u64,
+        /// Last block of the question.
+        to: u64,
+    },
+    /// A question is about traces that were too long to be stored.
+    #[error("the traces of block {number} are too long to be in the index")]
+    Untraced {
+        /// The block.
+        number: u64,
+    },
+    /// Traces belong to a block that the index does not have.
+    #[error("traces of block {number} are of another branch than the index")]
+    OtherBranch {
+        /// The height.
+        number: u64,
+    },
     /// A row does not have the form that the loader writes.
     #[error("the index is damaged: {what} of block {number}")]
     Damaged {
@@ -148,7 +173,7 @@ impl IndexError {
                 Some(code) => PASSING.contains(code),
                 None => error.is_closed() || std::error::Error::source(error).is_some_and(is_io),
             },
-            Self::Pool(_) => true,
+            Self::Pool(_) | Self::Silent(_) => true,
             _ => false,
         }
     }
@@ -230,6 +255,12 @@ pub enum BlockError {
         /// The rule that the signature breaks.
         error: SenderError,
     },
+    /// The uncles do not match the header.
+    #[error("block {number}: the uncles do not match the uncles hash")]
+    Uncles {
+        /// The block.
+        number: u64,
+    },
     /// A log has more topics than the EVM can write.
     #[error("block {number}: a log with {found} topics")]
     Topics {
@@ -237,5 +268,27 @@ pub enum BlockError {
         number: u64,
         /// Number of topics.
         found: usize,
+    },
+}
+
+/// Why traces cannot be those of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// A transaction has no trace of its own, or one with another sender, recipient, value or data.
+    #[error("block {number}: the traces are not those of transaction {index}")]
+    Transaction {
+        /// The block.
+        number: u64,
+        /// Index of the transaction.
+        index: usize,
+    },
+    /// Traces are not in the order of the calls.
+    #[error("block {number}, transaction {index}: the traces are not in the order of the calls")]
+    Order {
+        /// The block.
+        number: u64,
+        /// Index of the transaction.
+        index: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The index of a service on many machines: blocks, transactions, receipts and logs of a Rootstock network in PostgreSQL.
+//! The index of a service on many machines: blocks, transactions, receipts, logs and traces of a Rootstock network in PostgreSQL.
 //!
 //! One process loads it (`rootlight index`): [`Loader`] takes blocks from a [`Source`] and gives them to a [`Writer`],
 //! which stores each batch in one transaction with its progress. Any number of processes read it ([`Reader`]).
@@ -38,21 +38,27 @@ mod source;
 mod state;
 mod step;
 mod tail;
+mod trace;
+mod trace_rows;
+mod traced;
+mod traces;
 // Tests may panic.
 #[cfg(feature = "testkit")]
 #[allow(clippy::expect_used, clippy::arithmetic_side_effects)]
 pub mod testkit;
 mod writer;
 
-pub use block::{MatchedBlock, Proof, SourceBlock};
+pub use block::{MatchedBlock, Proof};
 pub use connect::Database;
-pub use error::{BlockError, IndexError};
+pub use error::{BlockError, IndexError, TraceError};
 pub use loader::Loader;
 pub use logs::{IndexedLog, LogStream};
 pub use lookup::{IndexedBlock, IndexedReceipt, IndexedTransaction};
 pub use reader::{Reader, ReaderOptions, Status};
 pub use schema::known_version;
-pub use source::{Source, SourceError};
+pub use source::{Source, SourceBlock, SourceError};
 pub use state::Range;
 pub use step::{LoadError, LoadEvent, LoaderOptions, Observer};
+pub use trace::{BlockTraces, MAX_BLOCK_TRACE_BYTES, MAX_BLOCK_TRACES, Trace, TraceKind, TraceOutcome};
+pub use traces::{FoundTraces, IndexedTrace, TraceFilter, TraceRange, Traced};
 pub use writer::{Appended, MAX_REORGANISATION, PARTITION_BLOCKS, Setup, SharedWriter, Writer};

@@ -13,6 +13,7 @@ use crate::source::Source;
 use crate::state::Range;
 use crate::step::{LoadError, LoadEvent, LoaderOptions, Observer, Step};
 use crate::tail::Tail;
+use crate::traced;
 use crate::writer::{Setup, Writer};
 
 /// Most attempts to take the lock again after the connection that held it broke: the server may take a minute to notice
@@ -88,6 +89,9 @@ impl Loader {
         for _ in 0..self.options.jobs.max(1) {
             jobs.spawn(fill(step.clone(), backfill.clone(), self.options.batch));
         }
+        if self.options.traces && !self.options.once {
+            jobs.spawn(traced::follow(step.clone(), self.options.batch, self.options.poll));
+        }
         let following = tail.run(&newest);
         tokio::pin!(following);
         let mut at_head = false;
@@ -105,6 +109,9 @@ impl Loader {
         }
         // What was loaded last may be what proves the rest.
         writer.link().await?;
+        if self.options.traces {
+            traced::fill(&step, self.options.batch).await?;
+        }
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use crate::state::uint;
 const ROWS: usize = 1_000;
 
 /// Rows that are fetched first: the gas of a block pays for a log of some 800 kB.
-const FIRST_ROWS: usize = 16;
+pub(crate) const FIRST_ROWS: usize = 16;
 
 /// Bytes that the rows of a piece should have. Their number is chosen by the length of those before them, so pieces are
 /// longer where rows get longer.
@@ -129,7 +129,7 @@ impl Reader {
 }
 
 /// How many rows to fetch after these: as many as fit into a piece if they are as long, and at most four times as many.
-fn next_rows(rows: &[Row]) -> usize {
+pub(crate) fn next_rows(rows: &[Row]) -> usize {
     let bytes = rows.iter().map(Row::raw_size_bytes).fold(0, usize::saturating_add);
     let fit = PIECE_BYTES.saturating_mul(rows.len()).checked_div(bytes).unwrap_or(ROWS);
     fit.min(rows.len().saturating_mul(4)).clamp(1, ROWS)

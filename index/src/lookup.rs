@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256};
 use deadpool_postgres::Transaction as Question;
-use rootlight::types::{BlockRef, Header, Log, Receipt, SealedHeader, Transaction};
+use rootlight::types::{BlockRef, Header, Log, Receipt, SealedHeader, Transaction, decode_uncles};
 use tokio_postgres::types::ToSql;
 
 use crate::block::{MatchedBlock, Proof};
@@ -24,15 +24,21 @@ pub struct IndexedBlock {
     pub senders: Vec<Address>,
     /// The receipts.
     pub receipts: Vec<Receipt>,
+    /// The headers of the uncles; `None` if they are not stored.
+    pub uncles: Option<Vec<Header>>,
 }
 
 impl IndexedBlock {
-    /// Checks the rows as a source's block is checked: transactions and receipts must match the header.
+    /// Checks the rows as a source's block is checked: transactions, receipts and uncles must match the header.
     ///
     /// # Errors
     /// [`BlockError`].
     pub fn check(self, network: &rootlight::consensus::Network) -> Result<MatchedBlock, BlockError> {
-        MatchedBlock::check(self.header, self.transactions, self.receipts, network)
+        let block = MatchedBlock::check(self.header, self.transactions, self.receipts, network)?;
+        match self.uncles {
+            Some(uncles) => block.with_uncles(uncles),
+            None => Ok(block),
+        }
     }
 }
 
@@ -105,7 +111,7 @@ impl Reader {
         question: &Question<'_>,
         number: u64,
     ) -> Result<Option<IndexedBlock>, IndexError> {
-        let sql = "SELECT number, hash, proof, header FROM rootlight.blocks WHERE number = $1";
+        let sql = "SELECT number, hash, proof, header, uncles FROM rootlight.blocks WHERE number = $1";
         let found = rows(question, sql, &[&int8(number)]).await?;
         let Some(row) = found.first() else { return Ok(None) };
         let fields = Fields::of(row)?;
@@ -115,11 +121,13 @@ impl Reader {
         if header.hash() != fields.hash("hash")? {
             return Err(damaged("the header"));
         }
+        let uncles = fields.get::<Option<&[u8]>>("uncles")?.map(|rlp| decode_uncles(rlp, &shape));
+        let uncles = uncles.transpose().map_err(|_| damaged("the uncles"))?;
         let proof = Proof::of_code(fields.get("proof")?);
         let (transactions, senders) = transactions(question, number).await?.into_iter().unzip();
         let receipts = receipts(question, number, None).await?;
         let receipts = receipts.into_iter().map(|(receipt, _)| receipt).collect();
-        Ok(Some(IndexedBlock { header, proof, transactions, senders, receipts }))
+        Ok(Some(IndexedBlock { header, proof, transactions, senders, receipts, uncles }))
     }
 
     /// The height of the block with this hash; `None` if the index does not have it.
@@ -161,7 +169,7 @@ impl Reader {
     }
 }
 
-async fn number_of(question: &Question<'_>, hash: &B256) -> Result<Option<u64>, IndexError> {
+pub(crate) async fn number_of(question: &Question<'_>, hash: &B256) -> Result<Option<u64>, IndexError> {
     let sql = "SELECT number FROM rootlight.blocks WHERE hash = $1";
     let found = searchable_rows(question, sql, "number", &hash.as_slice()).await?;
     found.first().map(|row| Ok(Fields::of(row)?.number)).transpose()

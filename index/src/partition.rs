@@ -6,7 +6,7 @@ use crate::error::IndexError;
 use crate::state::{Range, int8};
 
 /// The partitioned tables.
-const TABLES: [&str; 4] = ["blocks", "transactions", "receipts", "logs"];
+const TABLES: [&str; 5] = ["blocks", "transactions", "receipts", "logs", "traces"];
 
 /// Longest wait for readers before a partition is added or dropped, so that no queue of readers forms behind the wait.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'";
@@ -16,7 +16,7 @@ const SORT_MEMORY: &str = "SET LOCAL maintenance_work_mem = '256MB'";
 
 /// Secondary indexes: table, name, columns and condition. The indexes of topics leave out logs without that topic.
 /// Entries of equal keys are stored once with a list of rows, in the order of the blocks.
-const INDEXES: [(&str, &str, &str); 10] = [
+const INDEXES: [(&str, &str, &str); 12] = [
     ("blocks", "hash", "(hash)"),
     ("blocks", "stated", "(number) WHERE proof = 0"),
     ("transactions", "hash", "(hash)"),
@@ -27,6 +27,8 @@ const INDEXES: [(&str, &str, &str); 10] = [
     ("logs", "topic1", "(topic1) WHERE topic1 IS NOT NULL"),
     ("logs", "topic2", "(topic2) WHERE topic2 IS NOT NULL"),
     ("logs", "topic3", "(topic3) WHERE topic3 IS NOT NULL"),
+    ("traces", "sender", "(sender, block_number)"),
+    ("traces", "recipient", "(recipient, block_number) WHERE recipient IS NOT NULL"),
 ];
 
 /// The name of a partition, which ends in its first block.
@@ -53,7 +55,7 @@ pub(crate) async fn create(batch: &Transaction<'_>, range: &Range) -> Result<(),
         );
         batch.batch_execute(&sql).await?;
     }
-    let row = "INSERT INTO rootlight.ranges (first_block, end_block, next_block) VALUES ($1, $2, $1)";
+    let row = "INSERT INTO rootlight.ranges (first_block, end_block, next_block, traces_next) VALUES ($1, $2, $1, $1)";
     batch.execute(row, &[&int8(first), &int8(end)]).await?;
     Ok(())
 }

@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
         Ok(Bytes::copy_from_slice(self.get(column)?))
     }
 
-    fn numeric(&self, column: &str) -> Result<U256, IndexError> {
+    pub(crate) fn numeric(&self, column: &str) -> Result<U256, IndexError> {
         Ok(self.get::<Numeric>(column)?.0)
     }
 

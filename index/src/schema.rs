@@ -14,7 +14,8 @@ mod files {
 const TABLE: &str = "rootlight.migrations";
 
 fn runner() -> refinery::Runner {
-    let mut runner = files::migrations::runner();
+    // In one transaction: front ends that start at the same time see either no index or the newest version.
+    let mut runner = files::migrations::runner().set_grouped(true);
     runner.set_migration_table_name(TABLE);
     runner
 }
@@ -50,8 +51,12 @@ pub(crate) async fn migrate(client: &mut Client) -> Result<(), IndexError> {
         return Err(IndexError::NewerSchema { found, known });
     }
     client.batch_execute("CREATE SCHEMA IF NOT EXISTS rootlight").await?;
-    let migrated = runner().run_async(client).await;
-    migrated.map(drop).map_err(|error| IndexError::Migration { version: known, reason: error.to_string() })
+    match runner().run_async(client).await {
+        Ok(_) => Ok(()),
+        // The server was ended meanwhile; the next start goes on.
+        Err(error) if client.is_closed() => Err(IndexError::Pool(error.to_string())),
+        Err(error) => Err(IndexError::Migration { version: known, reason: error.to_string() }),
+    }
 }
 
 /// Checks that the schema is the one that this program reads.

@@ -3,7 +3,19 @@
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 
-use crate::block::SourceBlock;
+use crate::block::{MatchedBlock, Proof};
+use crate::trace::BlockTraces;
+
+/// A block of a source, with what is known of its place.
+#[derive(Debug, Clone)]
+pub struct SourceBlock {
+    /// The block.
+    pub block: MatchedBlock,
+    /// What is known of its place on the chain.
+    pub proof: Proof,
+    /// Its traces; `None` if they were not asked for.
+    pub traces: Option<BlockTraces>,
+}
 
 /// Why a source gave no blocks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -35,6 +35,8 @@ pub struct Range {
     pub next: u64,
     /// Whether the partition has its secondary indexes.
     pub searchable: bool,
+    /// Blocks from `first` to the one before this one have their traces.
+    pub traced: u64,
 }
 
 impl Range {
@@ -47,14 +49,20 @@ impl Range {
 
 fn range(row: &Row) -> Result<Range, IndexError> {
     let number = |at: usize| row.try_get(at).map(uint);
-    Ok(Range { first: number(0)?, end: number(1)?, next: number(2)?, searchable: row.try_get(3)? })
+    Ok(Range {
+        first: number(0)?,
+        end: number(1)?,
+        next: number(2)?,
+        searchable: row.try_get(3)?,
+        traced: number(4)?,
+    })
 }
 
 /// Reads all ranges, in ascending order.
 pub(crate) async fn ranges(client: &impl GenericClient) -> Result<Vec<Range>, IndexError> {
     let rows = client
         .query(
-            "SELECT first_block, end_block, next_block, searchable FROM rootlight.ranges ORDER BY first_block",
+            "SELECT first_block, end_block, next_block, searchable, traces_next FROM rootlight.ranges ORDER BY first_block",
             &[],
         )
         .await?;
@@ -63,9 +71,19 @@ pub(crate) async fn ranges(client: &impl GenericClient) -> Result<Vec<Range>, In
 
 /// Runs of blocks that are loaded and searchable, as first and last block, in ascending order.
 pub(crate) fn covered(ranges: &[Range]) -> Vec<(u64, u64)> {
+    runs(ranges, |range| range.next)
+}
+
+/// Runs of blocks that are searchable and have their traces, as first and last block, in ascending order.
+pub(crate) fn traced(ranges: &[Range]) -> Vec<(u64, u64)> {
+    runs(ranges, |range| range.traced)
+}
+
+/// Runs of searchable blocks up to the block before a place in each range.
+fn runs(ranges: &[Range], next: impl Fn(&Range) -> u64) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
-    for range in ranges.iter().filter(|range| range.searchable && range.next > range.first) {
-        let last = range.next.saturating_sub(1);
+    for range in ranges.iter().filter(|range| range.searchable && next(range) > range.first) {
+        let last = next(range).saturating_sub(1);
         match runs.last_mut() {
             Some((_, end)) if end.saturating_add(1) == range.first => *end = last,
             _ => runs.push((range.first, last)),
@@ -111,7 +129,7 @@ mod tests {
     use super::*;
 
     fn range(first: u64, end: u64, next: u64, searchable: bool) -> Range {
-        Range { first, end, next, searchable }
+        Range { first, end, next, searchable, traced: first.midpoint(next) }
     }
 
     #[test]
@@ -128,5 +146,6 @@ mod tests {
         assert!(covers(&ranges, 5, 24) && covers(&ranges, 9, 10) && covers(&ranges, 30, 30));
         assert!(!covers(&ranges, 4, 6) && !covers(&ranges, 24, 25) && !covers(&ranges, 24, 30));
         assert!(!covers(&ranges, 40, 40) && !covers(&ranges, 50, 50));
+        assert_eq!(traced(&ranges), [(5, 6), (10, 14), (20, 21), (30, 34)]);
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::block::SourceBlock;
 use crate::error::IndexError;
-use crate::source::{Source, SourceError};
+use crate::source::{Source, SourceBlock, SourceError};
 use crate::writer::{Appended, SharedWriter};
 
 /// How an index is loaded.
@@ -24,6 +23,8 @@ pub struct LoaderOptions {
     pub poll: Duration,
     /// Pause before a step that failed is tried again.
     pub retry: Duration,
+    /// Whether blocks that have no traces yet get them. The source must give traces.
+    pub traces: bool,
     /// Whether to end once all blocks up to the head are loaded.
     pub once: bool,
 }
@@ -37,6 +38,7 @@ impl Default for LoaderOptions {
             retain: None,
             poll: Duration::from_secs(1),
             retry: Duration::from_secs(2),
+            traces: false,
             once: false,
         }
     }
@@ -64,6 +66,10 @@ pub enum LoadEvent {
         /// Number of blocks that a reorganisation removed.
         removed: u64,
     },
+    /// So many stored blocks are to get their traces.
+    TracesPlanned(u64),
+    /// Traces of blocks were stored: number of blocks.
+    Traced(u64),
     /// All blocks of the newest partition up to this one are loaded and can be searched.
     AtHead(u64),
     /// Partitions were dropped because they are old.
@@ -112,9 +118,12 @@ impl Step {
         let logs = blocks.iter().map(|block| block.block.logs() as u64).fold(0, u64::saturating_add);
         match self.writer.append(blocks).await? {
             Appended::OtherParent => Ok(None),
-            Appended::Stored { removed } => {
+            Appended::Stored { removed, traced } => {
                 let blocks_stored = blocks.len() as u64;
                 (self.observer)(LoadEvent::Stored { blocks: blocks_stored, logs, removed });
+                if traced > 0 {
+                    (self.observer)(LoadEvent::Traced(traced));
+                }
                 let last = blocks.last().map(|last| last.block.header().number);
                 Ok(last.and_then(|last| last.checked_add(1)))
             }

@@ -9,11 +9,11 @@ use rootlight::consensus::Network;
 use tokio_postgres::{Client, GenericClient, Transaction};
 use tracing::info;
 
-use crate::block::SourceBlock;
 use crate::connect::Database;
 use crate::error::IndexError;
+use crate::source::SourceBlock;
 use crate::state::{Layout, Range, int8, layout, ranges, uint};
-use crate::{copy, partition, schema};
+use crate::{copy, partition, schema, trace_rows};
 
 /// Key of the advisory lock: the first bytes of "rootlight index". Locks of PostgreSQL are per database.
 const LOCK: i64 = 0x726f_6f74_6c69_6768;
@@ -48,6 +48,8 @@ pub enum Appended {
     Stored {
         /// Number of blocks that were removed because a reorganisation replaced them.
         removed: u64,
+        /// Number of blocks whose traces were stored with them.
+        traced: u64,
     },
     /// Nothing was stored: the first block is not a child of the block before it, which was replaced too.
     OtherParent,
@@ -58,7 +60,7 @@ pub enum Appended {
 pub struct Writer {
     /// The connection that holds the lock.
     lock: Client,
-    pool: Pool,
+    pub(crate) pool: Pool,
     epoch: i64,
     partition_blocks: u64,
     floor: AtomicU64,
@@ -155,7 +157,8 @@ impl Writer {
             let mut client = self.pool.get().await?;
             let batch = (**client).transaction().await?;
             self.fence(&batch).await?;
-            partition::create(&batch, &Range { first, end, next: first, searchable: false }).await?;
+            let range = Range { first, end, next: first, searchable: false, traced: first };
+            partition::create(&batch, &range).await?;
             batch.commit().await?;
         }
         self.ranges().await
@@ -169,7 +172,9 @@ impl Writer {
     /// of the database. Nothing was stored, unless the connection broke during the commit: then [`Self::ranges`] says
     /// whether it was.
     pub async fn append(&self, blocks: &[SourceBlock]) -> Result<Appended, IndexError> {
-        let Some((from, last)) = connected(blocks)? else { return Ok(Appended::Stored { removed: 0 }) };
+        let Some((from, last)) = connected(blocks)? else {
+            return Ok(Appended::Stored { removed: 0, traced: 0 });
+        };
         let mut client = self.pool.get().await?;
         let batch = (**client).transaction().await?;
         // A batch that a crash of the server loses is lost with its progress, and loaded again.
@@ -189,8 +194,9 @@ impl Writer {
         let sql = "UPDATE rootlight.ranges SET next_block = least(end_block, $2::bigint + 1)
                    WHERE end_block > $1 AND first_block <= $2";
         batch.execute(sql, &[&int8(from), &int8(last)]).await?;
+        let traced = trace_rows::with_blocks(&batch, blocks, from, last).await?;
         batch.commit().await?;
-        Ok(Appended::Stored { removed })
+        Ok(Appended::Stored { removed, traced })
     }
 
     /// Makes the secondary indexes of a range, so that it can be searched.
@@ -272,6 +278,7 @@ impl Writer {
             let batch = (**client).transaction().await?;
             self.fence(&batch).await?;
             batch.execute("DELETE FROM rootlight.ranges WHERE end_block <= $1", &[&int8(floor)]).await?;
+            batch.execute("DELETE FROM rootlight.untraced WHERE block_number < $1", &[&int8(floor)]).await?;
             batch.execute("UPDATE rootlight.state SET floor_block = $1", &[&int8(floor)]).await?;
             batch.commit().await?;
             self.floor.store(floor, Ordering::Relaxed);
@@ -290,7 +297,7 @@ impl Writer {
     }
 
     /// Refuses to write if a newer indexer has taken over, and keeps one from doing so until the transaction ends.
-    async fn fence(&self, batch: &Transaction<'_>) -> Result<(), IndexError> {
+    pub(crate) async fn fence(&self, batch: &Transaction<'_>) -> Result<(), IndexError> {
         let found = batch.query_one("SELECT epoch FROM rootlight.state FOR SHARE", &[]).await?.try_get(0)?;
         if found == self.epoch { Ok(()) } else { Err(IndexError::Fenced { own: self.epoch, found }) }
     }
@@ -397,7 +404,7 @@ async fn place(batch: &Transaction<'_>, from: u64, last: u64) -> Result<Range, I
             return Err(IndexError::Progress { from: first, next });
         }
         end = until;
-        let range = Range { first, end: until, next, searchable: false };
+        let range = Range { first, end: until, next, searchable: false, traced: first };
         place = place.or(Some(range));
     }
     match place {
@@ -416,6 +423,8 @@ async fn remove_from(batch: &Transaction<'_>, from: u64) -> Result<u64, IndexErr
     }
     // The bound is written into the text, so that only the newest partitions are looked at.
     for (table, key) in [
+        ("traces", "block_number"),
+        ("untraced", "block_number"),
         ("logs", "block_number"),
         ("receipts", "block_number"),
         ("transactions", "block_number"),
@@ -423,12 +432,13 @@ async fn remove_from(batch: &Transaction<'_>, from: u64) -> Result<u64, IndexErr
     ] {
         batch.batch_execute(&format!("DELETE FROM rootlight.{table} WHERE {key} >= {from}")).await?;
     }
-    let sql = "UPDATE rootlight.ranges SET next_block = greatest(first_block, $1) WHERE next_block > $1";
+    let sql = "UPDATE rootlight.ranges SET next_block = greatest(first_block, $1),
+               traces_next = least(traces_next, greatest(first_block, $1)) WHERE next_block > $1";
     batch.execute(sql, &[&int8(from)]).await?;
     Ok(depth)
 }
 
-async fn hash(client: &impl GenericClient, number: u64) -> Result<Option<B256>, IndexError> {
+pub(crate) async fn hash(client: &impl GenericClient, number: u64) -> Result<Option<B256>, IndexError> {
     let row =
         client.query_opt("SELECT hash FROM rootlight.blocks WHERE number = $1", &[&int8(number)]).await?;
     let Some(row) = row else { return Ok(None) };

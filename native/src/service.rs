@@ -41,6 +41,8 @@ pub struct HeldAnswer {
     pub held: Held,
     /// The text of the answer, if it is made while it is sent; `answer` is empty then.
     pub pieces: Option<Pieces>,
+    /// Whether upstreams were asked for it.
+    pub fetched: bool,
 }
 
 /// The text of a long answer in pieces, each with the bytes of the answer budget that it holds until it is sent. After an

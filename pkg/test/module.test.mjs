@@ -258,12 +258,12 @@ test('upstreams that failed are asked again as soon as the network is back', LIM
   const light = await createProvider({ ...options, upstreams: upstream });
   down = true;
   const resting = async () => (await light.request({ method: 'rootlight_upstreams' }))[0].restingMillis;
-  // Each failure doubles the time for which the upstream is left alone.
+  // Each failure doubles the time for which the upstream is left alone, up to 30 s.
   await until(async () => {
-    if ((await resting()) > 30_000) return true;
+    if ((await resting()) > 15_000) return true;
     forward(1_000);
     return false;
-  }, 'an upstream that is left alone for half a minute', { every: 50 });
+  }, 'an upstream that is left alone for a quarter of a minute', { every: 50 });
   down = false;
   const { asked } = upstream.seen;
   await pause(1_500);

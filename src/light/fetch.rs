@@ -20,6 +20,21 @@ pub struct RoutedRequest {
     pub upstream: usize,
     /// The request.
     pub request: UpstreamRequest,
+    /// An upstream that may answer instead, if this one is slow; requests of one fetch have the same.
+    #[cfg(feature = "hosted")]
+    pub spare: Option<usize>,
+}
+
+impl RoutedRequest {
+    /// A request that only this upstream may answer.
+    pub fn new(upstream: usize, request: UpstreamRequest) -> Self {
+        Self {
+            upstream,
+            request,
+            #[cfg(feature = "hosted")]
+            spare: None,
+        }
+    }
 }
 
 /// The state of a fetch after [`Fetch::settle`].
@@ -57,10 +72,23 @@ impl Fetch {
     /// The requests of the present attempt.
     pub fn requests(&self) -> impl Iterator<Item = RoutedRequest> + '_ {
         let upstream = self.current.upstream;
-        self.current
-            .requests()
-            .iter()
-            .map(move |request| RoutedRequest { upstream, request: request.clone() })
+        self.current.requests().iter().map(move |request| RoutedRequest::new(upstream, request.clone()))
+    }
+
+    /// The upstream that may answer the present requests instead: the next one, unless it rests. A response in another
+    /// form that is to clear the present upstream of a doubt can only come from itself.
+    #[cfg(feature = "hosted")]
+    pub fn spare(&self, pinned: &PinnedHead) -> Option<usize> {
+        let next = self.others.front().copied().filter(|next| !pinned.rests(*next));
+        next.filter(|_| self.doubt.is_none())
+    }
+
+    /// Notes that the spare upstream answers the present requests. The slow one is asked next, if that is of no use.
+    #[cfg(feature = "hosted")]
+    pub fn hand_to_spare(&mut self) {
+        if let Some(spare) = self.others.pop_front() {
+            self.others.push_front(core::mem::replace(&mut self.current.upstream, spare));
+        }
     }
 
     /// Takes the responses to [`Self::requests`] from an iterator, in order.

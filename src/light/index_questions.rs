@@ -16,10 +16,16 @@ pub const INDEX_TRANSACTION: &str = "index_transaction";
 /// Asks for the receipt of a transaction by its hash, as `eth_getTransactionReceipt` does.
 pub const INDEX_RECEIPT: &str = "index_receipt";
 
+/// Asks for traces of a range: [`TraceQuestion`]. The response is a [`TraceReply`].
+pub const INDEX_TRACES: &str = "index_traces";
+/// Asks for a part of a block below the proven chain: [`BlockQuestion`]. The response is a list of what the method returns, or
+/// `null` if the index does not have it.
+pub const INDEX_BLOCK: &str = "index_block";
+
 /// Whether a request is a question for the host's index, which no upstream gets.
 #[must_use]
 pub fn is_index_question(request: &UpstreamRequest) -> bool {
-    [INDEX_LOGS, INDEX_TRANSACTION, INDEX_RECEIPT].contains(&request.method)
+    [INDEX_LOGS, INDEX_TRANSACTION, INDEX_RECEIPT, INDEX_TRACES, INDEX_BLOCK].contains(&request.method)
 }
 
 /// A range of blocks, both ends included, and which of its logs are wanted.
@@ -64,6 +70,102 @@ impl LogQuestion {
     #[must_use]
     pub fn to_request(&self) -> UpstreamRequest {
         UpstreamRequest::new(INDEX_LOGS, json!([self]).to_string())
+    }
+
+    /// Reads the parameters of a request; `None` if they are of another request.
+    #[must_use]
+    pub fn of_params(params: &str) -> Option<Self> {
+        serde_json::from_str(params).ok().map(|[question]: [Self; 1]| question)
+    }
+}
+
+/// A range of blocks, both ends included, and which of its traces are wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceQuestion {
+    /// The first block.
+    pub from: u64,
+    /// The last block.
+    pub to: u64,
+    /// The block up to which the index must answer; it may lack blocks above.
+    pub least: u64,
+    /// Any of these senders of transactions; an empty list matches any.
+    pub senders: Vec<Address>,
+    /// Any of these recipients of transactions; an empty list matches any.
+    pub recipients: Vec<Address>,
+    /// Number of traces that are left out.
+    pub after: usize,
+    /// Most traces after those.
+    pub count: usize,
+}
+
+/// The answer of an index to a [`TraceQuestion`].
+#[derive(Debug, Serialize, Deserialize)]
+pub enum TraceReply {
+    /// The traces up to a block.
+    Found {
+        /// Their number.
+        count: usize,
+        /// How many of those to leave out were there.
+        skipped: usize,
+        /// The last block that the index looked at, unless it found as many traces as were asked for.
+        last: u64,
+        /// A JSON array of trace objects, in the order of the chain.
+        traces: Box<RawValue>,
+    },
+    /// The traces take more bytes than an answer may have.
+    TooLong,
+}
+
+impl TraceQuestion {
+    /// The request to the index.
+    #[must_use]
+    pub fn to_request(&self) -> UpstreamRequest {
+        UpstreamRequest::new(INDEX_TRACES, json!([self]).to_string())
+    }
+
+    /// Reads the parameters of a request; `None` if they are of another request.
+    #[must_use]
+    pub fn of_params(params: &str) -> Option<Self> {
+        serde_json::from_str(params).ok().map(|[question]: [Self; 1]| question)
+    }
+}
+
+/// The block that a [`BlockQuestion`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AskedBlock {
+    /// The block at a height.
+    Number(u64),
+    /// The block with a hash.
+    Hash(B256),
+    /// The block of a transaction.
+    Transaction(B256),
+}
+
+/// The part that a [`BlockQuestion`] asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BlockPart {
+    /// The traces of its transactions, as `trace_block`; or of the transaction that is named, as `trace_transaction`.
+    Traces,
+    /// The number of uncles.
+    UncleCount,
+    /// The uncle at an index, or `null`.
+    Uncle(usize),
+}
+
+/// A part of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockQuestion {
+    /// The block.
+    pub block: AskedBlock,
+    /// The part.
+    pub part: BlockPart,
+}
+
+impl BlockQuestion {
+    /// The request to the index.
+    #[must_use]
+    pub fn to_request(&self) -> UpstreamRequest {
+        UpstreamRequest::new(INDEX_BLOCK, json!([self]).to_string())
     }
 
     /// Reads the parameters of a request; `None` if they are of another request.

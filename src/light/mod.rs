@@ -47,7 +47,8 @@ pub use header_batch::{
 pub(crate) use index_questions::about_transaction;
 #[cfg(feature = "node-methods")]
 pub use index_questions::{
-    INDEX_LOGS, INDEX_RECEIPT, INDEX_TRANSACTION, LogQuestion, LogReply, hash_of_params, is_index_question,
+    AskedBlock, BlockPart, BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
+    INDEX_TRANSACTION, LogQuestion, LogReply, TraceQuestion, TraceReply, hash_of_params, is_index_question,
 };
 pub use meter::Progress;
 pub use outbox::Outbox;

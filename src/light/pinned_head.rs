@@ -40,6 +40,9 @@ pub struct ClientConfig {
     /// shares filters with other hosts. Otherwise the client knows its own.
     #[cfg(feature = "hosted")]
     pub host_tells_sent: bool,
+    /// Whether messages ask upstreams that are equally good in turn, instead of all asking the first of them.
+    #[cfg(feature = "hosted")]
+    pub balance: bool,
     /// Whether the host has an index of blocks. It is asked for what is too old or too much to be proven here, and its
     /// answers are marked `unproven`; and bodies are requested by the block's hash first, by which it finds them.
     #[cfg(feature = "node-methods")]
@@ -125,6 +128,10 @@ impl PinnedHead {
     /// Pins the head of a synchronization machine for a request that arrives at `now`. The machine's own time may be
     /// older: synchronization may have waited for an upstream, or the computer may have slept.
     pub fn new(sync: &HeaderSync, config: Arc<ClientConfig>, now: Now) -> Self {
+        #[cfg(feature = "hosted")]
+        let roster = if config.balance { sync.roster_in_turn(now.millis) } else { sync.roster() };
+        #[cfg(not(feature = "hosted"))]
+        let roster = sync.roster();
         Self {
             network: sync.network().clone(),
             config,
@@ -136,7 +143,7 @@ impl PinnedHead {
             by_work: sync.is_by_work(),
             announced: sync.announced(),
             now: now.unix,
-            roster: sync.roster(),
+            roster,
             checkpoint: *sync.checkpoint(),
             progress: sync.progress(),
             low_work: sync.low_work().copied(),

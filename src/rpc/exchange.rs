@@ -6,7 +6,7 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use serde_json::value::RawValue;
 
 #[cfg(feature = "node-methods")]
-use super::older::OlderLogs;
+use super::older::OlderPart;
 #[cfg(feature = "light")]
 use super::prefetch::Prefetched;
 use super::{
@@ -65,7 +65,7 @@ pub(super) struct Member {
     pub(super) by_work: bool,
     /// What the host's index gave for the older blocks of the request; the state has the rest of the request.
     #[cfg(feature = "node-methods")]
-    pub(super) older: Option<OlderLogs>,
+    pub(super) older: Option<OlderPart>,
     /// The block whose execution, for its receipts, has stopped in the last run.
     #[cfg(all(feature = "light", feature = "local"))]
     pub(super) executing: Option<BlockRef>,
@@ -219,10 +219,10 @@ impl Exchange {
         member.state = State::Finished(outcome);
     }
 
-    /// Keeps the logs of the older blocks of a request, and goes on with the rest of it.
+    /// Keeps what there is of the older blocks of a request, and goes on with the rest of it.
     #[cfg(feature = "node-methods")]
-    pub(super) fn go_on(&mut self, place: usize, older: OlderLogs, rest: Request) {
-        let held = self.held.saturating_add(older.logs.get().len());
+    pub(super) fn go_on(&mut self, place: usize, older: OlderPart, rest: Request) {
+        let held = self.held.saturating_add(older.list.get().len());
         if held > MAX_RESPONSE {
             return self.finish(place, Err(RpcError::ResponseSize(MAX_RESPONSE)));
         }
@@ -232,12 +232,12 @@ impl Exchange {
         }
     }
 
-    /// Puts the logs of the older blocks of a request before the others.
+    /// Puts what there is of the older blocks of a request before the rest.
     #[cfg(feature = "node-methods")]
     fn with_older(&mut self, place: usize, outcome: Outcome) -> Outcome {
         let older = self.members.get_mut(place).and_then(|member| member.older.take());
         let Some(older) = older else { return outcome };
-        self.held = self.held.saturating_sub(older.logs.get().len());
+        self.held = self.held.saturating_sub(older.list.get().len());
         let outcome = outcome.and_then(|newer| older.joined(&newer));
         if outcome.is_err() {
             self.unmark(place);

@@ -63,7 +63,7 @@ pub(super) fn misled(
     let hint = hint(hints, transaction, others)?;
     hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
     let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
-    if let (Some(RoutedRequest { upstream, request }), Refusal::Misplaced { .. }) = (asked, refusal) {
+    if let (Some(RoutedRequest { upstream, request, .. }), Refusal::Misplaced { .. }) = (asked, refusal) {
         let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
         seen.push(Observation { upstream, request, outcome });
     }

@@ -55,6 +55,8 @@ mod older;
 #[cfg(all(test, feature = "node-methods"))]
 mod older_test;
 #[cfg(feature = "node-methods")]
+mod older_traces;
+#[cfg(feature = "node-methods")]
 mod own_node;
 mod params;
 #[cfg(feature = "light")]

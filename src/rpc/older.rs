@@ -1,15 +1,17 @@
-//! Answers about blocks that this client does not prove, from the host's index: logs of blocks below the start or of more
-//! blocks than one request may cover, and transactions in blocks below the start. Nothing proves them, so they are `unproven`.
+//! Answers about blocks that this client does not prove, from the host's index: logs and traces of blocks below the start or of
+//! more blocks than one request may cover, and transactions and uncles of blocks below the start. Nothing proves them, so they
+//! are `unproven`.
 
 use alloc::{borrow::ToOwned as _, boxed::Box, format, string::String, vec};
 
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, from_str, json, value::RawValue};
 
 use super::{
     envelope::Outcome,
     error::RpcError,
     logs::{range_failure, watch},
-    method::Failure,
+    method::{Failure, Method},
+    older_traces::{self, AnsweredTraces, OlderTraces},
     request::Request,
 };
 use crate::{
@@ -31,8 +33,12 @@ const LOGS: &str = "eth_getLogs";
 pub(super) enum Question {
     /// The logs of the older blocks of a request.
     Logs(Box<OlderRange>),
+    /// The traces of the older blocks of a request.
+    Traces(Box<OlderTraces>, &'static Method),
     /// A transaction or its receipt. Without an answer, the request is refused for this reason.
     Transaction(Box<Refusal>),
+    /// A part of a block. Without an answer, the request is refused for this reason.
+    Block(Box<Refusal>),
 }
 
 /// The part of a request for logs that the index answers, and the rest.
@@ -49,15 +55,22 @@ pub(super) struct OlderRange {
 pub(super) enum Answered {
     /// The answer to the request.
     Whole(Outcome),
-    /// The logs of the older blocks, and the request for the newer ones.
-    Part(OlderLogs, Request),
+    /// What there is of the older blocks, and the request for the newer ones.
+    Part(OlderPart, Request),
+}
+
+/// The logs or traces of the older blocks of a request.
+#[derive(Debug)]
+pub(super) struct OlderPart {
+    /// A JSON array.
+    pub(super) list: Box<RawValue>,
+    /// What limits the logs of the whole answer. Traces are limited by the request for the newer blocks.
+    logs: Option<OlderLogs>,
 }
 
 /// The logs of the older blocks of a request.
 #[derive(Debug)]
-pub(super) struct OlderLogs {
-    /// A JSON array.
-    pub(super) logs: Box<RawValue>,
+struct OlderLogs {
     count: usize,
     from: u64,
     last: u64,
@@ -95,7 +108,7 @@ impl OlderRange {
 
     fn answered(self, response: &RawValue) -> Result<Answered, RpcError> {
         let (from, last, to) = (self.asked.from, self.asked.to, self.to);
-        let reply: LogReply = serde_json::from_str(response.get()).map_err(|_| malformed())?;
+        let reply: LogReply = from_str(response.get()).map_err(|_| malformed())?;
         let (count, logs) = match reply {
             LogReply::All { count, logs } => (count, logs),
             LogReply::TooMany { at } => return Err(too_many(from, to, at)),
@@ -105,7 +118,10 @@ impl OlderRange {
             }
         };
         Ok(match self.rest {
-            Some(rest) => Answered::Part(OlderLogs { logs, count, from, last, to }, rest),
+            Some(rest) => {
+                let limit = Some(OlderLogs { count, from, last, to });
+                Answered::Part(OlderPart { list: logs, logs: limit }, rest)
+            }
             None => Answered::Whole(Ok(logs)),
         })
     }
@@ -124,28 +140,27 @@ fn rest(request: &Request, filter: &LogFilter, from: u64, to: u64) -> Option<Req
     Request::new(request.row, vec![serde_json::value::to_raw_value(&filter).ok()?]).ok()
 }
 
-impl OlderLogs {
-    /// These logs and those of the newer blocks as one array.
+impl OlderPart {
+    /// This list and that of the newer blocks as one array.
     ///
     /// # Errors
     /// [`RpcError::TooManyLogs`].
     pub(super) fn joined(self, newer: &RawValue) -> Outcome {
-        let mut count = self.count;
+        let mut count = self.logs.as_ref().map_or(0, |logs| logs.count);
         for_each_member(newer.get(), &mut |_| {
             count = count.saturating_add(1);
             true
         })
         .map_err(|_| RpcError::Internal)?;
-        if check_count(count, self.from, self.to, self.last).is_err() {
-            return Err(too_many(self.from, self.to, self.last.saturating_add(1)));
+        if let Some(OlderLogs { from, last, to, .. }) = self.logs
+            && check_count(count, from, to, last).is_err()
+        {
+            return Err(too_many(from, to, last.saturating_add(1)));
         }
-        match (self.count, count.saturating_sub(self.count)) {
-            (_, 0) => Ok(self.logs),
-            (0, _) => Ok(newer.to_owned()),
-            _ => {
-                let (older, newer) = (inner(&self.logs), inner(newer));
-                Ok(RawValue::from_string(format!("[{older},{newer}]"))?)
-            }
+        match (inner(&self.list), inner(newer)) {
+            (_, "") => Ok(self.list),
+            ("", _) => Ok(newer.to_owned()),
+            (older, newer) => Ok(RawValue::from_string(format!("[{older},{newer}]"))?),
         }
     }
 }
@@ -173,16 +188,19 @@ fn malformed() -> RpcError {
     RpcError::Index(RequestFailure::Malformed("not the answer of an index"))
 }
 
-/// The question about a request that was refused, because its transaction is in a block below the start; `None` for other
+/// The question about a request that was refused, because its transaction or block is below the start; `None` for other
 /// refusals and methods.
-pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<UpstreamRequest> {
-    let Refusal::PlacedTooOld { transaction, .. } = refusal else { return None };
+pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<(UpstreamRequest, Question)> {
     let method = match request.row.name {
         "eth_getTransactionByHash" => INDEX_TRANSACTION,
         "eth_getTransactionReceipt" => INDEX_RECEIPT,
-        _ => return None,
+        _ => {
+            let asked = older_traces::about(request, refusal)?.to_request();
+            return Some((asked, Question::Block(refusal.clone().into())));
+        }
     };
-    Some(about_transaction(method, transaction))
+    let Refusal::PlacedTooOld { transaction, .. } = refusal else { return None };
+    Some((about_transaction(method, transaction), Question::Transaction(refusal.clone().into())))
 }
 
 impl Question {
@@ -195,6 +213,22 @@ impl Question {
         match self {
             Self::Logs(range) => {
                 range.answered(&response).unwrap_or_else(|error| Answered::Whole(Err(error)))
+            }
+            Self::Traces(range, row) => match range.answered(&response) {
+                Some(Ok(AnsweredTraces::Whole(traces))) => Answered::Whole(Ok(traces)),
+                Some(Ok(AnsweredTraces::Part(list, filter))) => match older_traces::rest(row, filter) {
+                    Some(rest) => Answered::Part(OlderPart { list, logs: None }, rest),
+                    None => Answered::Whole(Err(RpcError::Internal)),
+                },
+                Some(Err(error)) => Answered::Whole(Err(error)),
+                None => Answered::Whole(Err(malformed())),
+            },
+            Self::Block(refusal) => {
+                Answered::Whole(match from_str::<Option<[Box<RawValue>; 1]>>(response.get()) {
+                    Ok(Some([part])) => Ok(part),
+                    Ok(None) => Err(RpcError::Refused(*refusal)),
+                    Err(_) => Err(malformed()),
+                })
             }
             Self::Transaction(refusal) if response.get() == "null" => {
                 Answered::Whole(Err(RpcError::Refused(*refusal)))
@@ -225,8 +259,8 @@ mod tests {
     }
 
     fn joined(older: usize, newer: usize, from: u64) -> Result<String, RpcError> {
-        let older = OlderLogs { logs: list(older), count: older, from, last: 5_000, to: 5_100 };
-        older.joined(&list(newer)).map(|logs| logs.get().into())
+        let logs = Some(OlderLogs { count: older, from, last: 5_000, to: 5_100 });
+        OlderPart { list: list(older), logs }.joined(&list(newer)).map(|logs| logs.get().into())
     }
 
     #[test]

@@ -9,8 +9,9 @@ use super::{
 use crate::{
     engine::{MAX_LOG_BYTES, MAX_LOGS},
     light::{
-        ClientConfig, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRANSACTION, LogQuestion, LogReply, RequestFailure,
-        UpstreamRequest, UpstreamResponse, hash_of_params,
+        AskedBlock, BlockPart, BlockQuestion, ClientConfig, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
+        INDEX_TRANSACTION, LogQuestion, LogReply, RequestFailure, TraceQuestion, TraceReply, UpstreamRequest,
+        UpstreamResponse, hash_of_params,
     },
     types::{Address, B256},
 };
@@ -179,6 +180,65 @@ fn a_transaction_below_the_start_comes_from_the_index() {
                     answer,
                     json!({ "jsonrpc": "2.0", "id": 1, "result": { "hash": 1 }, "level": "unproven" })
                 ),
+            }
+        }
+    }
+}
+
+#[test]
+fn older_traces_come_from_the_index_within_the_limits_of_other_traces() {
+    let mut indexed = Indexed::new(true);
+    let filter = |from: u64, to: u64| json!([{ "fromBlock": format!("{from:#x}"), "toBlock": format!("{to:#x}"), "after": 3, "count": 7 }]);
+    let raw = |reply: TraceReply| Ok(serde_json::value::to_raw_value(&reply).unwrap());
+    let full = |_: &UpstreamRequest| {
+        let traces = RawValue::from_string("[1,2]".into()).unwrap();
+        raw(TraceReply::Found { count: 7, skipped: 3, last: 50, traces })
+    };
+    let answer = indexed.ask("trace_filter", filter(10, START + BLOCKS), &full);
+    assert_eq!((&answer["result"], &answer["level"]), (&json!([1, 2]), &json!("unproven")));
+    let [request] = &*indexed.asked else { panic!("{:?}", indexed.asked) };
+    assert_eq!(request.method, INDEX_TRACES);
+    let asked = TraceQuestion::of_params(&request.params).unwrap();
+    let head = START + BLOCKS;
+    assert_eq!((asked.from, asked.to, asked.least, asked.after, asked.count), (10, head, head - 128, 3, 7));
+
+    let answer = indexed.ask("trace_filter", filter(10, 20), &|_| raw(TraceReply::TooLong));
+    assert_eq!(answer["error"]["code"], json!(-32005), "{answer}");
+    let refused = indexed.ask("trace_filter", filter(20, 10), &|_| panic!("the index was asked"));
+    assert_eq!(refused["error"]["code"], json!(-32602), "{refused}");
+    let without = Indexed::new(false).ask("trace_filter", filter(10, 20), &|_| panic!("there is no index"));
+    assert!(without["error"]["message"].as_str().unwrap().contains("older than"), "{without}");
+}
+
+/// An uncle that a block does not have is an answer, unlike a block that the index does not have.
+#[test]
+fn parts_of_older_blocks_come_from_the_index() {
+    for (method, params, block, part) in [
+        ("trace_block", json!(["0x10"]), AskedBlock::Number(16), BlockPart::Traces),
+        ("trace_block", json!(["earliest"]), AskedBlock::Number(0), BlockPart::Traces),
+        ("eth_getUncleCountByBlockNumber", json!(["0x10"]), AskedBlock::Number(16), BlockPart::UncleCount),
+        (
+            "eth_getUncleByBlockNumberAndIndex",
+            json!(["0x10", "0x2"]),
+            AskedBlock::Number(16),
+            BlockPart::Uncle(2),
+        ),
+    ] {
+        for (reply, result) in
+            [("[7]", Some(json!(7))), ("[null]", Some(Value::Null)), ("null", None), ("7", None)]
+        {
+            let mut indexed = Indexed::new(true);
+            let answer = indexed.ask(method, params.clone(), &|request| {
+                assert_eq!(BlockQuestion::of_params(&request.params), Some(BlockQuestion { block, part }));
+                Ok(RawValue::from_string(reply.into()).unwrap())
+            });
+            match result {
+                Some(result) => {
+                    let expected =
+                        json!({ "jsonrpc": "2.0", "id": 1, "result": result, "level": "unproven" });
+                    assert_eq!(answer, expected, "{method} {reply}");
+                }
+                None => assert!(answer["error"].is_object(), "{method} {reply}: {answer}"),
             }
         }
     }

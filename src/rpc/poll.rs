@@ -7,7 +7,9 @@ use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
 #[cfg(feature = "node-methods")]
-use super::older::{self, Answered, OlderLogs, OlderRange, Question};
+use super::older::{self, Answered, OlderPart, OlderRange, Question};
+#[cfg(feature = "node-methods")]
+use super::older_traces::OlderTraces;
 #[cfg(feature = "node-methods")]
 use super::own_node::{check_range, name_at_node, own_node_failed, relays, runs};
 use super::{
@@ -76,9 +78,9 @@ pub(super) struct Counted {
     pub(super) unproven: bool,
     /// A transaction that an upstream has accepted.
     pub(super) sent: Option<Sent>,
-    /// Logs of the older blocks of a request, which goes on with the newer ones; then `outcome` does not count.
+    /// What there is of the older blocks of a request, which goes on with the newer ones; then `outcome` does not count.
     #[cfg(feature = "node-methods")]
-    pub(super) part: Option<(OlderLogs, Request)>,
+    pub(super) part: Option<(OlderPart, Request)>,
 }
 
 impl Counted {
@@ -136,7 +138,14 @@ impl Poll {
         known: Known<'_>,
     ) -> Option<Result<Self, RpcError>> {
         if pinned.has_index() {
-            let range = OlderRange::of(request, pinned, &LightView::new(pinned, known, &|| false))?;
+            let view = &LightView::new(pinned, known, &|| false);
+            if let Some(traces) = OlderTraces::of(request, pinned, view) {
+                return Some(traces.map(|traces| {
+                    let asked = traces.asked.to_request();
+                    Self::of_index(member, &asked, Question::Traces(traces.into(), request.row), pinned)
+                }));
+            }
+            let range = OlderRange::of(request, pinned, view)?;
             let asked = range.to_request();
             return Some(Ok(Self::of_index(member, &asked, Question::Logs(range.into()), pinned)));
         }
@@ -178,8 +187,8 @@ impl Poll {
             return poll.ok_or(RpcError::Refused(refusal));
         }
         #[cfg(feature = "node-methods")]
-        if let Some(asked) = older::about(request, &refusal).filter(|_| pinned.has_index()) {
-            return Ok(Self::of_index(member, &asked, Question::Transaction(refusal.into()), pinned));
+        if let Some((asked, question)) = older::about(request, &refusal).filter(|_| pinned.has_index()) {
+            return Ok(Self::of_index(member, &asked, question, pinned));
         }
         let without_proof = refusal.lacks_proof();
         let asked = Some(request.row);
@@ -267,7 +276,7 @@ fn well(pinned: &PinnedHead) -> impl Iterator<Item = usize> + '_ {
 }
 
 fn requests(request: &UpstreamRequest, upstreams: impl Iterator<Item = usize>) -> Vec<RoutedRequest> {
-    upstreams.map(|upstream| RoutedRequest { upstream, request: request.clone() }).collect()
+    upstreams.map(|upstream| RoutedRequest::new(upstream, request.clone())).collect()
 }
 
 /// Methods for which the reference node accepts a block hash (EIP-1898). Their responses concern that block or are
@@ -331,7 +340,7 @@ fn sent(hash: B256, answered: &[(&RoutedRequest, UpstreamResponse)], seen: &mut 
             Ok(raw) if raw.get().eq_ignore_ascii_case(&expected) => taken = true,
             Ok(_) => {
                 let outcome = Err(Cause::Refuted("another hash than the transaction's".into()));
-                let RoutedRequest { upstream, request } = (*request).clone();
+                let RoutedRequest { upstream, request, .. } = (*request).clone();
                 seen.push(Observation { upstream, request, outcome });
             }
             // The node has the transaction already, from another upstream or an earlier attempt.

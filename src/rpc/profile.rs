@@ -31,6 +31,12 @@ static HOSTED: &[Method] = &[
     Method { handler: Handler::Read(hosted_document), ..super::node::DISCOVER },
 ];
 
+/// Whether a row is one of the hosted profile's own.
+#[cfg(feature = "node-methods")]
+pub(super) fn is_hosted(row: &Method) -> bool {
+    HOSTED.iter().any(|own| core::ptr::eq(own, row))
+}
+
 impl Profile {
     /// Every profile.
     pub const ALL: [Self; 2] = [Self::Node, Self::Hosted];

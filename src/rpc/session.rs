@@ -139,6 +139,20 @@ impl Session {
         }
     }
 
+    /// Notes that the responses to the requests at these places of the last [`SessionStep::Fetch`] come from their spare
+    /// upstreams. To be called before [`Self::feed`].
+    #[cfg(feature = "hosted")]
+    pub fn took_over(&mut self, places: &[usize]) {
+        let due = self.due();
+        let mut first = 0_usize;
+        for fetch in self.fetches.iter_mut().take(due) {
+            if places.contains(&first) {
+                fetch.hand_to_spare();
+            }
+            first = first.saturating_add(fetch.current.requests().len());
+        }
+    }
+
     /// Takes the responses to the requests of the last [`SessionStep::Fetch`], in the same order.
     pub fn feed(&mut self, responses: Vec<UpstreamResponse>, cache: &FactCache) {
         let mut responses = responses.into_iter();
@@ -183,7 +197,14 @@ impl Session {
     }
 
     fn requests(&self) -> Vec<RoutedRequest> {
-        let requests = self.fetches.iter().take(self.due()).flat_map(Fetch::requests);
+        let due = self.fetches.iter().take(self.due());
+        #[cfg(feature = "hosted")]
+        let requests = due.flat_map(|fetch| {
+            let spare = fetch.spare(&self.pinned);
+            fetch.requests().map(move |request| RoutedRequest { spare, ..request })
+        });
+        #[cfg(not(feature = "hosted"))]
+        let requests = due.flat_map(Fetch::requests);
         let requests = requests.chain(self.polls.iter().flat_map(|poll| poll.requests().iter().cloned()));
         requests.collect()
     }
@@ -495,103 +516,5 @@ impl Session {
 type Run = Option<Result<Outcome, Stop>>;
 
 #[cfg(all(test, feature = "local"))]
-mod tests {
-
-    use super::*;
-    use crate::{
-        consensus::{Checkpoint, Network},
-        dev::PrivateKey,
-        light::{ClientConfig, HeaderSync, Now, Unproven},
-        types::Transaction,
-    };
-
-    fn pin() -> PinnedHead {
-        let network = Arc::new(Network::regtest());
-        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        let config = ClientConfig { unproven: Unproven::Trust, ..ClientConfig::default() };
-        PinnedHead::new(&HeaderSync::new(network, checkpoint), Arc::new(config), Now::default())
-    }
-
-    /// The answer of a client without upstreams.
-    fn without_upstreams(message: &str) -> String {
-        let mut pinned = pin();
-        pinned.roster.clear();
-        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pinned, message.as_bytes());
-        match session.step(&FactCache::new(), None, &|| false) {
-            SessionStep::Done(Some(answer)) => answer.body,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_transaction_is_refused_when_there_is_no_upstream() {
-        let unsigned = Transaction { gas_limit: 21_000_u64.into(), ..Transaction::remasc(1) };
-        let signed = PrivateKey::from_seed("cow").unwrap().sign_transaction(unsigned, 33).unwrap();
-        let raw = alloy_primitives::hex::encode_prefixed(signed.encode());
-        let send = alloc::format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["{raw}"]}}"#
-        );
-        let answer = without_upstreams(&send);
-        assert!(answer.contains("-32002") && answer.contains("no upstream is left"), "{answer}");
-    }
-
-    #[test]
-    fn a_session_tells_whether_its_message_needs_filters() {
-        let needs = |message: &str| {
-            Session::new(&Dispatcher::new(), Arc::default(), pin(), message.as_bytes()).watches()
-        };
-        let call = |method: &str, params: &str| {
-            alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
-        };
-        let (head, poll) = (call("eth_blockNumber", ""), call("eth_getFilterChanges", "\"0x1\""));
-        assert!(needs(&poll) && !needs(&head) && !needs("nonsense"));
-        assert!(needs(&alloc::format!("[{head},{poll}]")) && !needs(&alloc::format!("[{head}]")));
-    }
-
-    #[test]
-    fn a_batch_of_more_than_50_requests_is_refused() {
-        let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
-        let answers =
-            |count: usize| without_upstreams(&alloc::format!("[{}]", alloc::vec![call; count].join(",")));
-        assert_eq!(answers(50).matches("\"0x21\"").count(), 50);
-        let refused = answers(51);
-        assert!(refused.contains("50 is the max number") && !refused.contains("0x21"), "{refused}");
-    }
-
-    /// The error of this client itself rests on no upstream.
-    #[test]
-    fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
-        let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
-        let answer = |bytes: usize| {
-            let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), message);
-            let request = session.exchange.requests().next().unwrap();
-            let refusal = Refusal::NoStateProofs { number: 5 };
-            session.polls.push(Poll::unproven(0, request, &session.pinned, refusal).unwrap());
-            let text = alloc::format!("\"{}\"", "0".repeat(bytes));
-            session.feed(
-                alloc::vec![Ok(serde_json::value::RawValue::from_string(text).unwrap())],
-                &FactCache::new(),
-            );
-            session.exchange.answer().unwrap().body
-        };
-        assert!(answer(10).ends_with(r#""0000000000","level":"unproven"}"#), "{}", answer(10));
-        let refused = answer(10 << 20);
-        assert!(refused.contains("error") && !refused.contains("level"), "{refused}");
-    }
-
-    #[test]
-    fn blocks_of_a_message_are_counted_in_bytes() {
-        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), b"{}");
-        session.own.merge(FactStore { block_bytes: 5, ..FactStore::default() });
-        session.own.merge(FactStore { block_bytes: 7, ..FactStore::default() });
-        assert_eq!(session.fact_bytes(), 12);
-    }
-
-    #[test]
-    fn a_batch_of_notifications_has_no_answer() {
-        let message =
-            br#"[{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"eth_chainId"}]"#;
-        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), message);
-        assert!(matches!(session.step(&FactCache::new(), None, &|| false), SessionStep::Done(None)));
-    }
-}
+#[path = "session_test.rs"]
+mod tests;

@@ -23,7 +23,7 @@ mod sorted;
 pub mod transaction;
 
 pub use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
-pub use block::{Block, BlockBody, EMPTY_UNCLES_HASH, uncles_hash};
+pub use block::{Block, BlockBody, EMPTY_UNCLES_HASH, block_len, decode_uncles, encode_uncles, uncles_hash};
 pub use block_ref::BlockRef;
 pub use error::{FieldError, FieldRule};
 pub use header::{

@@ -103,7 +103,7 @@ test('wrong and revoked keys are refused', async () => {
   const late = chain.create('--name', 'late');
   assert.equal(await cast(late.http, 'chain-id'), '33');
   assert.equal(await cast(late.ws, 'chain-id'), '33');
-  chain.revoke(late);
+  await chain.revoke(late);
   await assert.rejects(cast(late.http, 'chain-id'), refused);
   await assert.rejects(cast(late.ws, 'chain-id'));
   await assertRefused(late);

@@ -106,7 +106,7 @@ test('a revoked key is refused, and its WebSockets are closed', async () => {
   assert.equal((await lively.getNetwork()).chainId, 33n);
   assert.ok((await lively.getBlockNumber()) >= 0 && (await provider.getBlockNumber()) >= 0);
   const closed = new Promise((resolve) => socket.addEventListener('close', ({ code }) => resolve(code)));
-  chain.revoke(late);
+  await chain.revoke(late);
   await assert.rejects(provider.getBlockNumber(), (error) => error.response?.statusCode === 401);
   assert.equal(await closed, 1008);
   await assertRefused(late);

@@ -4,11 +4,12 @@ import { after, before, test } from 'node:test';
 import { ContractFactory, HDNodeWallet, JsonRpcProvider, parseEther } from 'ethers';
 import { MNEMONIC, startChain, token } from './chain.mjs';
 
-let chain, provider, wallet, other, contract;
+let chain, provider, control, wallet, other, contract;
 
 before(async () => {
   chain = await startChain();
   provider = new JsonRpcProvider(chain.url, undefined, { cacheTimeout: -1, pollingInterval: 50 });
+  control = new JsonRpcProvider(chain.control, undefined, { cacheTimeout: -1 });
   wallet = HDNodeWallet.fromPhrase(MNEMONIC, '', "m/44'/60'/0'/0/0").connect(provider);
   other = HDNodeWallet.fromPhrase(MNEMONIC, '', "m/44'/60'/0'/0/1").connect(provider);
   const factory = new ContractFactory(token.abi, token.bytecode, wallet);
@@ -18,13 +19,14 @@ before(async () => {
 
 after(async () => {
   provider?.destroy();
+  control?.destroy();
   await chain?.stop();
 });
 
 test('the network and the funded accounts', async () => {
   assert.equal((await provider.getNetwork()).chainId, 33n);
   assert.ok((await provider.getBalance(wallet.address)) > parseEther('1'));
-  const accounts = (await provider.listAccounts()).map((signer) => signer.address);
+  const accounts = (await control.listAccounts()).map((signer) => signer.address);
   assert.ok(accounts.includes(wallet.address) && accounts.includes(other.address));
 });
 
@@ -83,10 +85,15 @@ test('past state is kept', async () => {
 test('a snapshot brings everything back', async () => {
   const balance = await contract.balanceOf(other.address);
   const height = await provider.getBlockNumber();
-  const id = await provider.send('evm_snapshot', []);
-  await (await contract.transfer(other.address, 5n)).wait();
-  assert.equal(await provider.send('evm_revert', [id]), true);
-  assert.equal(await provider.getBlockNumber(), height);
+  const id = await control.send('evm_snapshot', []);
+  // Sent to the chain itself: front ends send again what they have sent and what leaves the chain.
+  await (await contract.connect(wallet.connect(control)).transfer(other.address, 5n)).wait();
+  assert.equal(await control.send('evm_revert', [id]), true);
+  assert.equal(await control.getBlockNumber(), height);
+  // Light clients follow the branch with the most work: the one that was left has a block.
+  await control.send('hardhat_mine', ['0x2']);
+  await chain.shown();
+  assert.equal(await provider.getBlockNumber(), height + 2);
   assert.equal(await contract.balanceOf(other.address), balance);
 });
 

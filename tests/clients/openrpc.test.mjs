@@ -6,7 +6,7 @@ import jsonSchema from '@json-schema-tools/meta-schema';
 import openRpcSchema from '@open-rpc/meta-schema';
 import Ajv from 'ajv';
 
-import { startChain } from './chain.mjs';
+import { call, service, startChain } from './chain.mjs';
 
 let chain;
 
@@ -15,15 +15,6 @@ before(async () => {
 });
 
 after(() => chain.stop());
-
-async function ask(method, ...params) {
-  const response = await fetch(chain.url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-  });
-  return response.json();
-}
 
 /** The schema of a module; these modules have it as their default export once or twice over. */
 const of = (module) => (module.$id ? module : of(module.default));
@@ -39,7 +30,7 @@ function validator() {
 }
 
 test('rpc.discover is an OpenRPC document that describes real answers', async () => {
-  const { result: document } = await ask('rpc.discover');
+  const document = await call(chain.url, 'rpc.discover');
   const validate = validator();
   assert.ok(validate(document), JSON.stringify(validate.errors?.slice(0, 3)));
   assert.ok(!validate({ ...document, methods: [{}] }), 'the validator refuses a method without a name');
@@ -58,10 +49,11 @@ test('rpc.discover is an OpenRPC document that describes real answers', async ()
     ['net_version'],
     ['eth_mining'],
     ['eth_netHashrate'],
-    ['evm_snapshot'],
+    // Front ends have no methods that control a chain.
+    ...(service ? [] : [['evm_snapshot']]),
   ]) {
     const method = document.methods.find((one) => one.name === name);
-    const { result } = await ask(name, ...params);
+    const result = await call(chain.url, name, ...params);
     assert.ok(fits(method.result.schema, result), `${name}: ${JSON.stringify(result)}`);
     params.forEach((value, place) => assert.ok(fits(method.params[place].schema, value), `${name}: ${value}`));
   }

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { ContractFunctionRevertedError, createPublicClient, createWalletClient, http, webSocket } from 'viem';
 import { mnemonicToAccount } from 'viem/accounts';
 import { rootstock } from 'viem/chains';
-import { MNEMONIC, token } from './chain.mjs';
+import { mined, MNEMONIC, token } from './chain.mjs';
 import { assertRefused, startKeyed, until } from './keys.mjs';
 
 const local = { ...rootstock, id: 33, name: 'regtest', testnet: true };
@@ -36,7 +36,7 @@ for (const [name, connect, index] of [
       reader = client(transport);
       writer = createWalletClient({ chain: local, transport, account });
       const hash = await writer.deployContract({ ...token, args: ['Keyed', 50n] });
-      address = (await reader.waitForTransactionReceipt({ hash })).contractAddress;
+      address = (await mined(reader, hash)).contractAddress;
     });
 
     after(async () => {
@@ -47,7 +47,7 @@ for (const [name, connect, index] of [
     });
 
     test('transfers, reads and logs', async () => {
-      const receipt = await reader.waitForTransactionReceipt({ hash: await transfer(9n) });
+      const receipt = await mined(reader, await transfer(9n));
       assert.equal(receipt.status, 'success');
       assert.equal(await reader.readContract({ ...token, address, functionName: 'balanceOf', args: [to] }), 9n);
       const logs = await reader.getContractEvents({ ...token, address, eventName: 'Transfer', fromBlock: 0n });
@@ -66,7 +66,7 @@ for (const [name, connect, index] of [
         reader.watchBlocks({ onBlock: ({ number }) => heights.push(number), onError }),
       ];
       await new Promise((resolve) => setTimeout(resolve, 200));
-      const { blockNumber } = await reader.waitForTransactionReceipt({ hash: await transfer(2n) });
+      const { blockNumber } = await mined(reader, await transfer(2n));
       await until(() => values.includes(2n) && heights.includes(blockNumber), `${values}; ${heights}`);
       ended.forEach((end) => end());
       assert.deepEqual(failed, []);
@@ -76,7 +76,7 @@ for (const [name, connect, index] of [
       const filter = await reader.createContractEventFilter({ ...token, address, eventName: 'Transfer' });
       // The first poll also has the logs of the block that was the newest.
       await reader.getFilterChanges({ filter });
-      await reader.waitForTransactionReceipt({ hash: await transfer(1n) });
+      await mined(reader, await transfer(1n));
       const logs = await reader.getFilterChanges({ filter });
       assert.deepEqual(logs.map((log) => log.args.value), [1n]);
       assert.deepEqual(await reader.getFilterChanges({ filter }), []);
@@ -119,7 +119,7 @@ test('a revoked key is refused, and its WebSockets are closed', async () => {
   assert.equal(await lively.getChainId(), 33);
   const { socket } = await lively.transport.getRpcClient();
   const closed = new Promise((resolve) => socket.addEventListener('close', ({ code }) => resolve(code)));
-  chain.revoke(late);
+  await chain.revoke(late);
   await assert.rejects(polling.getChainId(), refused);
   assert.equal(await closed, 1008);
   await assertRefused(late);

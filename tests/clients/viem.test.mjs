@@ -12,9 +12,9 @@ import {
 } from 'viem';
 import { mnemonicToAccount } from 'viem/accounts';
 import { rootstock } from 'viem/chains';
-import { MNEMONIC, startChain, token } from './chain.mjs';
+import { mined, MNEMONIC, startChain, token } from './chain.mjs';
 
-let chain, reader, writer, tester, address;
+let chain, reader, writer, own, impersonator, tester, address;
 const local = { ...rootstock, id: 33, name: 'regtest', testnet: true };
 const account = mnemonicToAccount(MNEMONIC);
 
@@ -23,9 +23,12 @@ before(async () => {
   const options = { chain: local, transport: http(chain.url), pollingInterval: 50, cacheTime: 0 };
   reader = createPublicClient(options);
   writer = createWalletClient({ ...options, account });
-  tester = createTestClient({ ...options, mode: 'anvil' });
+  const directly = { ...options, transport: http(chain.control) };
+  own = createPublicClient(directly);
+  impersonator = createWalletClient(directly);
+  tester = createTestClient({ ...directly, mode: 'anvil' });
   const hash = await writer.deployContract({ ...token, args: ['Viem', 50n] });
-  address = (await reader.waitForTransactionReceipt({ hash })).contractAddress;
+  address = (await mined(reader, hash)).contractAddress;
 });
 
 after(() => chain?.stop());
@@ -33,7 +36,7 @@ after(() => chain?.stop());
 test('reads and writes', async () => {
   const to = '0x00000000000000000000000000000000000000aa';
   const hash = await writer.writeContract({ ...token, address, functionName: 'transfer', args: [to, 9n] });
-  const receipt = await reader.waitForTransactionReceipt({ hash });
+  const receipt = await mined(reader, hash);
   assert.equal(receipt.status, 'success');
   assert.equal(await reader.readContract({ ...token, address, functionName: 'balanceOf', args: [to] }), 9n);
   const logs = await reader.getContractEvents({ ...token, address, eventName: 'Transfer', fromBlock: 0n });
@@ -56,7 +59,7 @@ test('viem decodes reverts by itself with --revert-code 3', async () => {
     const options = { chain: local, transport: http(other.url), pollingInterval: 50, cacheTime: 0 };
     const looker = createPublicClient(options);
     const deployed = await createWalletClient({ ...options, account }).deployContract({ ...token, args: ['Viem', 50n] });
-    const { contractAddress } = await looker.waitForTransactionReceipt({ hash: deployed });
+    const { contractAddress } = await mined(looker, deployed);
     const call = { ...token, address: contractAddress, functionName: 'transfer', args: [account.address, 51n], account };
     await assert.rejects(looker.simulateContract(call), (error) => {
       const revert = error.walk((cause) => cause instanceof ContractFunctionRevertedError);
@@ -71,22 +74,30 @@ test('viem decodes reverts by itself with --revert-code 3', async () => {
 test('test actions: balance, impersonation, time, mining', async () => {
   const who = '0x00000000000000000000000000000000000000bb';
   await tester.setBalance({ address: who, value: parseEther('2') });
-  assert.equal(await reader.getBalance({ address: who }), parseEther('2'));
+  assert.equal(await own.getBalance({ address: who }), parseEther('2'));
   await tester.impersonateAccount({ address: who });
-  const hash = await writer.sendTransaction({ account: who, to: account.address, value: 1n });
-  assert.equal((await reader.waitForTransactionReceipt({ hash })).from, who);
+  const hash = await impersonator.sendTransaction({ account: who, to: account.address, value: 1n });
+  // Not of `reader`: the transaction has no valid signature, and front ends refuse to tell about it.
+  assert.equal((await mined(own, hash)).from, who);
+  await chain.shown();
   await tester.stopImpersonatingAccount({ address: who });
 
   const height = await reader.getBlockNumber();
   await tester.mine({ blocks: 3 });
+  await chain.shown();
   assert.equal(await reader.getBlockNumber(), height + 3n);
   const { timestamp } = await reader.getBlock();
   await tester.setNextBlockTimestamp({ timestamp: timestamp + 1000n });
   await tester.mine({ blocks: 1 });
+  await chain.shown();
   assert.equal((await reader.getBlock()).timestamp, timestamp + 1000n);
 
   const id = await tester.snapshot();
   await tester.mine({ blocks: 2 });
   await tester.revert({ id });
-  assert.equal(await reader.getBlockNumber(), height + 4n);
+  assert.equal(await own.getBlockNumber(), height + 4n);
+  // Light clients follow the branch with the most work.
+  await tester.mine({ blocks: 3 });
+  await chain.shown();
+  assert.equal(await reader.getBlockNumber(), height + 7n);
 });

@@ -1,66 +1,16 @@
 """web3.py with an API key in the path, over HTTP and WebSocket."""
 
 import asyncio
-import json
-import os
-import re
-import subprocess
-import tempfile
 import unittest
 
 import requests
-from eth_account import Account
 from web3 import AsyncWeb3, HTTPProvider, Web3, WebSocketProvider
 from web3.exceptions import ContractCustomError, ContractLogicError
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-MNEMONIC = "test test test test test test test test test test test junk"
+from chain import TOKEN, KeyedChain, account
+
 NOWHERE = "0x" + "00" * 20
-PROGRAM = os.environ["ROOTLIGHT"]
-
-
-class KeyedChain:
-    """A development chain that needs a key, and reports reverts with geth's code."""
-
-    def __init__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.file = os.path.join(self.folder.name, "keys.redb")
-        self.key = self.keys("create", "--name", "tests")
-        command = [PROGRAM, "dev", "--http-port", "0", "--revert-code", "3", "--api-keys", self.file]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.url = next(found for line in self.process.stdout if (found := re.match(r"listening (\S+)", line))).group(1)
-
-    def keys(self, *arguments):
-        command = [PROGRAM, "keys", *arguments, "--api-keys", self.file]
-        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-
-    def http(self, key):
-        return f"{self.url}/{key}"
-
-    def socket(self, key):
-        return f"{self.url.replace('http', 'ws')}/websocket/{key}"
-
-    @property
-    def wrong(self):
-        return self.key[:-1] + ("B" if self.key.endswith("A") else "A")
-
-    def revoke(self, key):
-        self.keys("revoke", key.split(".")[0])
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(10)
-        self.process.stdout.close()
-        self.folder.cleanup()
-
-
-def account(index):
-    Account.enable_unaudited_hdwallet_features()
-    return Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{index}")
-
-
-with open(os.environ["ROOTLIGHT_TOKEN"], encoding="utf-8") as compiled:
-    TOKEN = json.load(compiled)
 
 
 class OverHttp(unittest.TestCase):
@@ -83,7 +33,7 @@ class OverHttp(unittest.TestCase):
         return eth.wait_for_transaction_receipt(eth.send_raw_transaction(signed.raw_transaction), poll_latency=0.02)
 
     def test_transfer_and_logs(self):
-        to = self.web3.eth.accounts[4]
+        to = account(4).address
         receipt = self.send(self.token.functions.transfer(to, 11))
         self.assertEqual(receipt["status"], 1)
         self.assertEqual(self.token.functions.balanceOf(to).call(), 11)
@@ -94,7 +44,7 @@ class OverHttp(unittest.TestCase):
         blocks = self.web3.eth.filter("latest")
         logs = self.token.events.Transfer.create_filter(from_block="latest")
         logs.get_new_entries()
-        receipt = self.send(self.token.functions.transfer(self.web3.eth.accounts[5], 1))
+        receipt = self.send(self.token.functions.transfer(account(5).address, 1))
         self.assertEqual(blocks.get_new_entries(), [receipt["blockHash"]])
         self.assertEqual([log["transactionHash"] for log in logs.get_new_entries()], [receipt["transactionHash"]])
         self.assertEqual(logs.get_new_entries(), [])
@@ -102,7 +52,7 @@ class OverHttp(unittest.TestCase):
 
     def test_reverts(self):
         with self.assertRaises(ContractCustomError):
-            self.token.functions.transfer(self.account.address, 500).call({"from": self.web3.eth.accounts[6]})
+            self.token.functions.transfer(self.account.address, 500).call({"from": account(6).address})
         with self.assertRaisesRegex(ContractLogicError, "no receiver"):
             self.token.functions.transfer(NOWHERE, 0).call()
         with self.assertRaisesRegex(ContractLogicError, "no receiver"):
@@ -155,7 +105,7 @@ class OverWebSocket(unittest.IsolatedAsyncioTestCase):
         return await eth.wait_for_transaction_receipt(sent, poll_latency=0.02)
 
     async def test_transfer_logs_filters_and_batch(self):
-        to = (await self.web3.eth.accounts)[4]
+        to = account(4).address
         new = await self.web3.eth.filter("latest")
         receipt = await self.send(self.token.functions.transfer(to, 11))
         self.assertEqual(await self.token.functions.balanceOf(to).call(), 11)

@@ -1,40 +1,23 @@
 """web3.py against the development chain: deploy, call, reverts, logs, past state, sending with and without keys."""
 
-import json
-import os
-import re
-import subprocess
 import unittest
 
-from eth_account import Account
 from web3 import Web3
 from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError, Web3RPCError
 
-MNEMONIC = "test test test test test test test test test test test junk"
+from chain import TOKEN, Chain, account
 
 
 class DevChain(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.process = subprocess.Popen(
-            [os.environ["ROOTLIGHT"], "dev", "--http-port", "0"], stdout=subprocess.PIPE, text=True
-        )
-        cls.addClassCleanup(cls.stop)
-        url = next(found for line in cls.process.stdout if (found := re.match(r"listening (\S+)", line)))
-        cls.web3 = Web3(Web3.HTTPProvider(url.group(1)))
-        Account.enable_unaudited_hdwallet_features()
-        cls.account = Account.from_mnemonic(MNEMONIC, account_path="m/44'/60'/0'/0/2")
-        with open(os.environ["ROOTLIGHT_TOKEN"], encoding="utf-8") as file:
-            token = json.load(file)
-        factory = cls.web3.eth.contract(abi=token["abi"], bytecode=token["bytecode"])
+        cls.chain = Chain()
+        cls.addClassCleanup(cls.chain.stop)
+        cls.web3 = Web3(Web3.HTTPProvider(cls.chain.url))
+        cls.account = account(2)
+        factory = cls.web3.eth.contract(abi=TOKEN["abi"], bytecode=TOKEN["bytecode"])
         receipt = cls.send(factory.constructor("Test", 1000))
-        cls.token = cls.web3.eth.contract(address=receipt["contractAddress"], abi=token["abi"])
-
-    @classmethod
-    def stop(cls):
-        cls.process.terminate()
-        cls.process.wait(10)
-        cls.process.stdout.close()
+        cls.token = cls.web3.eth.contract(address=receipt["contractAddress"], abi=TOKEN["abi"])
 
     @classmethod
     def send(cls, call):
@@ -50,11 +33,12 @@ class DevChain(unittest.TestCase):
     def test_chain(self):
         self.assertTrue(self.web3.is_connected())
         self.assertEqual(self.web3.eth.chain_id, 33)
-        self.assertIn(self.account.address, self.web3.eth.accounts)
+        own = Web3(Web3.HTTPProvider(self.chain.control))
+        self.assertIn(self.account.address, own.eth.accounts)
         self.assertEqual(self.web3.eth.get_block("latest")["number"], self.web3.eth.block_number)
 
     def test_transfer_and_logs(self):
-        to = self.web3.eth.accounts[4]
+        to = account(4).address
         receipt = self.send(self.token.functions.transfer(to, 11))
         self.assertEqual(receipt["status"], 1)
         events = self.token.events.Transfer().process_receipt(receipt)
@@ -63,7 +47,7 @@ class DevChain(unittest.TestCase):
         self.assertIn(receipt["transactionHash"], [log["transactionHash"] for log in logs])
 
     def test_reverts(self):
-        poor = self.web3.eth.accounts[5]
+        poor = account(5).address
         with self.assertRaises(ContractCustomError):
             self.token.functions.transfer(self.account.address, 500).call({"from": poor})
         # A plain error for web3.py, since the code is Rootstock's -32015; the reason is in it all the same.
@@ -73,30 +57,27 @@ class DevChain(unittest.TestCase):
             self.token.functions.divide(1, 0).call()
 
     def test_reverts_with_the_code_of_geth(self):
-        command = [os.environ["ROOTLIGHT"], "dev", "--http-port", "0", "--revert-code", "3"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                url = next(found for line in process.stdout if (found := re.match(r"listening (\S+)", line)))
-                web3 = Web3(Web3.HTTPProvider(url.group(1)))
-                # Code that reverts with Error("no").
-                code = "0x6308c379a060e01b60005260206004526002602452616e6f60f01b60445260646000fd"
-                to = web3.eth.accounts[1]
-                with self.assertRaisesRegex(ContractLogicError, "no"):
-                    web3.eth.call({"to": to}, "latest", {to: {"code": code}})
-            finally:
-                process.terminate()
+        chain = Chain("--revert-code", "3")
+        self.addCleanup(chain.stop)
+        web3 = Web3(Web3.HTTPProvider(chain.url))
+        # Code that reverts with Error("no").
+        code = "0x6308c379a060e01b60005260206004526002602452616e6f60f01b60445260646000fd"
+        to = account(1).address
+        with self.assertRaisesRegex(ContractLogicError, "no"):
+            web3.eth.call({"to": to}, "latest", {to: {"code": code}})
 
     def test_past_state(self):
-        to = self.web3.eth.accounts[6]
+        to = account(6).address
         height = self.web3.eth.block_number
         self.send(self.token.functions.transfer(to, 2))
         self.assertEqual(self.token.functions.balanceOf(to).call(block_identifier=height), 0)
         self.assertEqual(self.token.functions.balanceOf(to).call(), 2)
 
     def test_accounts_of_the_chain(self):
-        sender, to = self.web3.eth.accounts[:2]
+        sender, to = account(0).address, account(1).address
         before = self.web3.eth.get_balance(to)
-        sent = self.web3.eth.send_transaction({"from": sender, "to": to, "value": 3, "gasPrice": self.web3.eth.gas_price})
+        own = Web3(Web3.HTTPProvider(self.chain.control))
+        sent = own.eth.send_transaction({"from": sender, "to": to, "value": 3, "gasPrice": own.eth.gas_price})
         self.assertEqual(self.web3.eth.wait_for_transaction_receipt(sent, poll_latency=0.02)["status"], 1)
         self.assertEqual(self.web3.eth.get_balance(to), before + 3)
 

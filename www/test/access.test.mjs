@@ -18,6 +18,9 @@ after(() => browser.close());
 
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
 
+/** Folder for pictures of the page, to be looked at by people. */
+const SCREENSHOTS = process.env.PAGE_SCREENSHOTS;
+
 /** Shows everything that can be shown. */
 async function unfold(page) {
   await page.locator('#lie').check();
@@ -37,6 +40,7 @@ test('axe-core finds nothing, on desktop and phone, dark and light', async (t) =
     for (const colorScheme of ['light', 'dark']) {
       await onPage(browser, site, async (page) => {
         await unfold(page);
+        if (SCREENSHOTS) await page.screenshot({ path: join(SCREENSHOTS, `${name}-${colorScheme}.png`), fullPage: true });
         await page.evaluate(axe);
         const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
         const found = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.slice(0, 3).map(({ target }) => target).join('; ')}`);

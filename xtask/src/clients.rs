@@ -1,4 +1,5 @@
-//! Tests of client libraries (ethers, viem, web3.py) against the development chain, with and without API keys.
+//! Tests of client libraries (ethers, viem, web3.py) against the development chain, with and without API keys: as one
+//! process, and as a service of several front ends behind a balancer.
 
 use std::path::PathBuf;
 
@@ -39,6 +40,19 @@ fn python() -> PathBuf {
     environment().join("bin/python")
 }
 
+/// Tests in JavaScript of what answers at a URL.
+const SHARED: [&str; 6] = [
+    "tests/clients/ethers.test.mjs",
+    "tests/clients/ethers.keys.test.mjs",
+    "tests/clients/events.test.mjs",
+    "tests/clients/openrpc.test.mjs",
+    "tests/clients/viem.test.mjs",
+    "tests/clients/viem.keys.test.mjs",
+];
+
+/// The same in Python.
+const PYTHON: [&str; 2] = ["tests/clients/web3_test.py", "tests/clients/web3_keys_test.py"];
+
 /// Compiles the test contract and returns its path.
 pub(crate) fn compile(log: &mut Log) -> Result<PathBuf, String> {
     let made = target_dir().join("clients");
@@ -65,18 +79,29 @@ impl Built {
             .env("ROOTLIGHT_TOKEN", &self.token)
             .limit(5 * 60)
     }
+
+    /// A command that runs test files against a service: two backends, three front ends without keys and three with them.
+    pub(crate) fn in_service(&self, files: &[&str]) -> Cmd {
+        self.with(Cmd::new("node tests/clients/service.mjs").args(files)).env("PYTHON", python())
+    }
 }
 
 /// Runs the tests of the libraries that are small enough for every run.
 pub(crate) fn test(log: &mut Log) -> Outcome {
     let built = Built::new(log)?;
-    let files = ["ethers", "ethers.keys", "openrpc", "provider", "viem", "viem.keys"];
-    let files = files.map(|name| format!("tests/clients/{name}.test.mjs"));
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
-    log.run(built.with(node.args(&files)))?;
-    for file in ["tests/clients/web3_test.py", "tests/clients/web3_keys_test.py"] {
+    log.run(built.with(node.args(&SHARED).arg("tests/clients/provider.test.mjs")))?;
+    for file in PYTHON {
         log.run(built.with(Cmd::program(&python()).args(&[file, "-v"])))?;
     }
+    // One file of them shows that the service starts and that clients find it whole; `service` runs all.
+    log.run(built.in_service(&["tests/clients/ethers.keys.test.mjs"]))?;
+    Ok(String::new())
+}
+
+/// Runs the same tests against three front ends behind a balancer.
+pub(crate) fn service(log: &mut Log) -> Outcome {
+    let built = Built::new(log)?;
+    log.run(built.in_service(&[&SHARED[..], &PYTHON].concat()))?;
     Ok(String::new())
 }

@@ -27,6 +27,7 @@ mod spec;
 mod steps;
 mod suite;
 mod tools;
+mod units;
 mod wasm;
 
 use std::process::ExitCode;

@@ -71,3 +71,15 @@ pub(crate) fn test_embedded(log: &mut Log) -> Outcome {
     log.run(program.env("ROOTLIGHT_PAGE", tested()))?;
     log.run(tests().env("PAGE_EMBEDDED", "1")).map(|_| String::new())
 }
+
+/// Tests the admin page of a front end in Chromium. A test of the program starts the servers that it needs.
+pub(crate) fn test_admin(log: &mut Log) -> Outcome {
+    npm_packages(log)?;
+    let test =
+        host_crates("test").args(&["--test", "cluster", "--", "--ignored", "the_page_works_in_a_browser"]);
+    let test = match tools::browser() {
+        Some(browser) => test.env("CHROMIUM", browser),
+        None => test,
+    };
+    log.run(test.limit(10 * 60)).map(|_| String::new())
+}

@@ -20,9 +20,10 @@ pub(crate) fn keyed(log: &mut Log) -> Outcome {
     packages(log, "web3js", None)?;
     let program = cast.join("node_modules").join(foundry_package("cast")).join("bin/cast");
     let tests = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
-    let tests = tests.args(&["tests/clients/cast.test.mjs", "tests/clients/web3js/web3.test.mjs"]);
+    let files = ["tests/clients/cast.test.mjs", "tests/clients/web3js/web3.test.mjs"];
     let built = Built::new(log)?;
-    log.run(built.with(tests).env("CAST", program))?;
+    log.run(built.with(tests.args(&files)).env("CAST", &program))?;
+    log.run(built.in_service(&files).env("CAST", &program))?;
     Ok(String::new())
 }
 
@@ -46,7 +47,8 @@ pub(crate) fn examples(log: &mut Log) -> Outcome {
     if let Some(browser) = tools::browser() {
         run = run.env("CHROMIUM", browser);
     }
-    log.run(run.env("CARGO_TARGET_DIR", target_dir()))?;
+    // They install several hundred packages and build with five bundlers.
+    log.run(run.env("CARGO_TARGET_DIR", target_dir()).limit(20 * 60))?;
     Ok(String::new())
 }
 

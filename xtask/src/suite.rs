@@ -7,7 +7,7 @@ use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{
     api, clients, dependencies, engines, features, links, packages, page, projects, release, spec, tools,
-    wasm,
+    units, wasm,
 };
 
 /// One installation step or check.
@@ -37,9 +37,10 @@ const PACKAGES: [Part; 4] = [
 /// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for
 /// example while it links a module or waits for a server, and the two build into different output folders of
 /// cargo.
-const HOST: [Part; 6] = [
+const HOST: [Part; 7] = [
     part("format", format),
     part("documents", links::check),
+    part("units and balancer", units::check),
     part("specification", spec::check),
     part("dependencies", dependencies::check),
     part("packages", packages::check),
@@ -73,15 +74,18 @@ const LAST: [Part; 3] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 13] = [
+const FULL: [Part; 16] = [
     part("tests: long runs", long_runs),
+    part("tests: whole service", whole_service),
     part("wasm: reproducible", wasm::reproducible),
     part("tests: core in WebAssembly", engines::core),
     part("tests: package in Firefox", engines::package_in_firefox),
+    part("tests: client libraries, service", clients::service),
     part("tests: web3.js and cast", projects::keyed),
     part("tests: hardhat projects", projects::hardhat),
     part("tests: example projects", projects::examples),
     part("tests: page in the program", page::test_embedded),
+    part("tests: admin page", page::test_admin),
     part("documentation: features", features::documentation),
     part("cargo-deny", dependencies::deny),
     part("oldest compiler", oldest_compiler),
@@ -210,7 +214,9 @@ fn format(log: &mut Log) -> Outcome {
 /// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once; then
 /// their documentation. Examples are left out here: [`examples`] runs those of the core, and [`lint`] compiles all.
 fn native_tests(log: &mut Log) -> Outcome {
-    log.run(host_crates("test").args(&["--no-fail-fast", "--lib", "--bins", "--tests"]))?;
+    // On a slow machine, building all tests takes longer than running them.
+    let tests = host_crates("test").args(&["--no-fail-fast", "--lib", "--bins", "--tests"]);
+    log.run(tests.limit(60 * 60))?;
     plain(log, host_crates("test").arg("--doc"))
 }
 
@@ -293,4 +299,9 @@ fn long_runs(log: &mut Log) -> Outcome {
     let cmd = host_crates("test").args(&["--no-fail-fast", "--"]).args(&tests);
     let cmd = cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200");
     plain(log, cmd.env("ROOTLIGHT_ACCOUNTS", "1000000"))
+}
+
+/// Lets each fault happen once to a whole service.
+fn whole_service(log: &mut Log) -> Outcome {
+    plain(log, host_crates("test").args(&["--test", "service", "--", "--ignored", "--nocapture"]))
 }

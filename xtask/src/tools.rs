@@ -33,8 +33,8 @@ pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
     Ok(format!("added {}", missing.join(", ")))
 }
 
-/// Installs a C compiler (for linking, and for the C library secp256k1), RocksDB, PostgreSQL, Redis, Chromium
-/// and its driver; checks that Node.js is installed.
+/// Installs a C compiler (for linking, and for the C library secp256k1), RocksDB, PostgreSQL, Redis, libfaketime,
+/// HAProxy, Chromium and its driver; checks that Node.js is installed.
 pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     let mut missing = Vec::new();
     if find("cc").is_none() {
@@ -59,6 +59,13 @@ pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     // start it for the whole system.
     if ["redis-server", "redis-check-rdb", "valkey-server"].into_iter().all(|name| find(name).is_none()) {
         missing.push("redis-tools");
+    }
+    if !libraries().any(|folder| folder.join("faketime/libfaketime.so.1").exists()) {
+        missing.push("libfaketime");
+    }
+    // Debian keeps it off the PATH of users.
+    if find("haproxy").is_none() && !Path::new("/usr/sbin/haproxy").exists() {
+        missing.push("haproxy");
     }
     if find("node").is_none() || find("npm").is_none() {
         return Err("Node.js 20 or newer with npm is missing: install it, then run this again".into());

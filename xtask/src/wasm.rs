@@ -154,7 +154,10 @@ pub(crate) fn reproducible(log: &mut Log) -> Outcome {
         let file = format!("pkg/dist/{name}_bg.wasm");
         let read = |folder: &Path| fs::read(folder.join(&file)).map_err(|e| format!("{file}: {e}"));
         if read(&root())? != read(&copy)? {
-            return Err(format!("{file} depends on the folder in which it is built: see {}", copy.display()));
+            return Err(format!(
+                "{file} differs from that in {}: it depends on the folder, or is older than the sources (cargo xtask wasm)",
+                copy.display()
+            ));
         }
     }
     fs::remove_dir_all(&copy).map_err(|e| format!("{}: {e}", copy.display()))?;

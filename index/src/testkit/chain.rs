@@ -4,7 +4,8 @@ use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 use rootlight::consensus::{Network, body};
 use rootlight::types::{EMPTY_UNCLES_HASH, Header, Log, RawUint, Receipt, SignedUint, Transaction};
 
-use crate::block::{MatchedBlock, Proof, SourceBlock};
+use crate::block::{MatchedBlock, Proof};
+use crate::source::SourceBlock;
 
 /// Gas of each transaction.
 const GAS: u64 = 50_000;
@@ -49,7 +50,7 @@ impl Maker {
         let receipts: Vec<Receipt> = (0_u64..).zip(content).map(receipt).collect();
         let header = self.header(number, parent, &transactions, &receipts).seal();
         let block = MatchedBlock::check(header, transactions, receipts, &self.network);
-        SourceBlock { block: block.expect("the parts match"), proof: Proof::Verified }
+        SourceBlock { block: block.expect("the parts match"), proof: Proof::Verified, traces: None }
     }
 
     fn header(

@@ -26,8 +26,8 @@ pub struct PostgresServer {
     settings: Vec<String>,
     running: Mutex<Option<Child>>,
     databases: AtomicU32,
-    /// Size of a file system of its own for [`Self::small_database`], in MiB.
-    small: Option<u32>,
+    /// A process whose mount namespace has a file system of its own for [`Self::small_database`].
+    small: Option<Mutex<Child>>,
     /// The port, which is also part of the name of the socket file.
     port: u16,
 }
@@ -95,7 +95,7 @@ impl PostgresServer {
     /// As [`postgres`].
     #[must_use]
     pub fn start(settings: &[&str]) -> Option<Self> {
-        let server = Self::prepare(settings, None, PORT)?;
+        let server = Self::prepare(settings, PORT)?;
         server.run();
         Some(server)
     }
@@ -113,7 +113,8 @@ impl PostgresServer {
             println!("skipped: file systems cannot be mounted here");
             return None;
         }
-        let server = Self::prepare(&[], Some(mebibytes), PORT)?;
+        let mut server = Self::prepare(&[], PORT)?;
+        server.small = Some(Mutex::new(server.mount(mebibytes)));
         server.run();
         Some(server)
     }
@@ -127,7 +128,7 @@ impl PostgresServer {
         let free = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
         let settings =
             ["listen_addresses=127.0.0.1", "ssl=on", "ssl_cert_file=server.crt", "ssl_key_file=server.key"];
-        let server = Self::prepare(&settings, None, free.expect("a free port").port())?;
+        let server = Self::prepare(&settings, free.expect("a free port").port())?;
         for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
             let to = server.data().join(name);
             std::fs::copy(from, &to).expect("the file is readable");
@@ -148,8 +149,38 @@ impl PostgresServer {
         format!("postgres://{USER}@localhost:{}/{database}?sslmode=require", self.port)
     }
 
+    /// Starts a server with a copy of this one's data that follows it (a hot standby).
+    ///
+    /// # Panics
+    /// The copy cannot be made, or its server does not start.
+    #[must_use]
+    pub fn replica(&self) -> Self {
+        let replica = Self::without_data(self.programs.clone(), &[], PORT);
+        let small = |server: &Self| server.folder.path().join("small").display().to_string();
+        let output = replica
+            .command("pg_basebackup")
+            .args([
+                "--checkpoint=fast",
+                "--wal-method=stream",
+                "--write-recovery-conf",
+                "--no-sync",
+                "-U",
+                USER,
+            ])
+            .arg(format!("--tablespace-mapping={}={}", small(self), small(&replica)))
+            .args(["-p", &self.port.to_string(), "-h"])
+            .arg(self.folder.path())
+            .arg("-D")
+            .arg(replica.data())
+            .output()
+            .expect("pg_basebackup runs");
+        assert!(output.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&output.stderr));
+        replica.run();
+        replica
+    }
+
     /// Makes the files of a server.
-    fn prepare(settings: &[&str], small: Option<u32>, port: u16) -> Option<Self> {
+    fn prepare(settings: &[&str], port: u16) -> Option<Self> {
         let Some(programs) = programs() else {
             assert!(
                 std::env::var_os("CI").is_none(),
@@ -158,19 +189,7 @@ impl PostgresServer {
             println!("skipped: PostgreSQL is not installed");
             return None;
         };
-        let folder = tempfile::Builder::new().prefix("rootlight-pg-").tempdir().expect("a temporary folder");
-        let server = Self {
-            folder,
-            programs,
-            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
-            running: Mutex::new(None),
-            databases: AtomicU32::new(0),
-            small,
-            port,
-        };
-        if let Some((user, group)) = other_user() {
-            std::os::unix::fs::chown(server.folder.path(), Some(user), Some(group)).expect("root may");
-        }
+        let server = Self::without_data(programs, settings, port);
         let data = server.data();
         let output = server
             .command("initdb")
@@ -180,6 +199,23 @@ impl PostgresServer {
             .expect("initdb runs");
         assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
         Some(server)
+    }
+
+    /// A server with an empty folder.
+    fn without_data(programs: PathBuf, settings: &[&str], port: u16) -> Self {
+        let folder = tempfile::Builder::new().prefix("rootlight-pg-").tempdir().expect("a temporary folder");
+        if let Some((user, group)) = other_user() {
+            std::os::unix::fs::chown(folder.path(), Some(user), Some(group)).expect("root may");
+        }
+        Self {
+            folder,
+            programs,
+            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+            running: Mutex::new(None),
+            databases: AtomicU32::new(0),
+            small: None,
+            port,
+        }
     }
 
     /// A command that runs as an unprivileged user, in a process group of its own.
@@ -204,9 +240,9 @@ impl PostgresServer {
     /// It does not answer in time.
     pub fn run(&self) {
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log file");
-        let mut command = match self.small {
+        let mut command = match &self.small {
             None => self.command("postgres"),
-            Some(mebibytes) => self.on_small_disk(mebibytes),
+            Some(holder) => self.on_small_disk(holder),
         };
         command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
         // A crash of the machine is not what the tests are about.
@@ -225,16 +261,32 @@ impl PostgresServer {
         }
     }
 
-    /// The server in a mount namespace of its own, in which `small` is a file system in memory.
-    fn on_small_disk(&self, mebibytes: u32) -> Command {
+    /// Starts a process with a mount namespace of its own, in which `small` is a file system in memory. It holds the file
+    /// system while the server restarts.
+    fn mount(&self, mebibytes: u32) -> Child {
         let (user, group) = other_user().expect("checked before");
         let script = format!(
             "mkdir -p small && mount -t tmpfs -o size={mebibytes}m,uid={user},gid={group},mode=700 tmpfs small && \
-             exec setpriv --reuid {user} --regid {group} --clear-groups {}/postgres \"$@\"",
-            self.programs.display()
+             echo mounted && exec cat"
         );
         let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", &script, "sh"]);
+        command.args(["--mount", "sh", "-c", &script]).current_dir(self.folder.path()).process_group(0);
+        // It ends with its input, so that it does not outlive a test that is killed.
+        let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
+        let mut line = [0; 8];
+        let output = holder.stdout.as_mut().expect("a pipe");
+        std::io::Read::read_exact(output, &mut line).expect("the file system is mounted");
+        holder
+    }
+
+    /// The server in the namespace with the small file system.
+    fn on_small_disk(&self, holder: &Mutex<Child>) -> Command {
+        let (user, group) = other_user().expect("checked before");
+        let id = holder.lock().unwrap_or_else(PoisonError::into_inner).id();
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--mount=/proc/{id}/ns/mnt")).args(["setpriv", "--clear-groups"]);
+        command.args(["--reuid", &user.to_string(), "--regid", &group.to_string()]);
+        command.arg(self.programs.join("postgres"));
         command.current_dir(self.folder.path()).stdin(Stdio::null()).process_group(0);
         command
     }
@@ -253,11 +305,11 @@ impl PostgresServer {
     /// Fills the small file system to the last block, or makes room again.
     ///
     /// # Panics
-    /// The server does not run.
+    /// The server was not started by [`Self::start_with_small_disk`].
     pub fn fill_disk(&self, full: bool) {
-        let id = self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Child::id);
-        // The namespace of the server, as /proc shows it.
-        let root = format!("/proc/{}/root", id.expect("the server runs"));
+        let holder = self.small.as_ref().expect("started with a small disk");
+        // The namespace of the holder, as /proc shows it.
+        let root = format!("/proc/{}/root", holder.lock().unwrap_or_else(PoisonError::into_inner).id());
         let file = format!("{root}{}/filler", self.folder.path().join("small").display());
         if !full {
             std::fs::remove_file(file).expect("the filler is there");
@@ -387,5 +439,10 @@ fn encoded(path: &Path) -> String {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.end("QUIT");
+        if let Some(holder) = &mut self.small {
+            let holder = holder.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let _ = holder.kill();
+            let _ = holder.wait();
+        }
     }
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
-use rootlight::types::{Address, B256, Bytes, Log};
+use rootlight::types::{Address, B256, Bytes, Log, U256};
 use rootlight_index::testkit::{Content, Maker, PostgresServer, client_config, postgres};
-use rootlight_index::{Database, IndexError, Reader, ReaderOptions, Setup, SourceBlock, Writer};
+use rootlight_index::{
+    BlockTraces, Database, IndexError, MatchedBlock, Reader, ReaderOptions, Setup, SourceBlock, Trace,
+    TraceKind, TraceOutcome, Writer,
+};
 
 /// Blocks of a partition in tests.
 pub(crate) const PARTITION: u64 = 100;
@@ -108,4 +111,54 @@ pub(crate) fn hash(block: &SourceBlock) -> B256 {
 /// What [`Place::counts`] gives for so many blocks of [`content`].
 pub(crate) fn counts_of(blocks: u64) -> [i64; 4] {
     [blocks, 2 * blocks, 2 * blocks, 3 * blocks].map(|count| count as i64)
+}
+
+/// Blocks with traces.
+pub(crate) fn traced(mut blocks: Vec<SourceBlock>) -> Vec<SourceBlock> {
+    for block in &mut blocks {
+        block.traces = Some(BlockTraces::check(&block.block, traces_of(&block.block)).unwrap());
+    }
+    blocks
+}
+
+/// A trace of each transaction, and as many below it as the last digit of the block says.
+pub(crate) fn traces_of(block: &MatchedBlock) -> Vec<Trace> {
+    let below = (block.header().number % 10) as u32;
+    let mut traces = Vec::new();
+    for (index, transaction) in block.transactions().iter().enumerate() {
+        let own = Trace {
+            transaction: index as u32,
+            address: Vec::new(),
+            subtraces: below,
+            kind: TraceKind::Call,
+            from: Address::ZERO,
+            to: transaction.to,
+            value: U256::ZERO,
+            gas: Some(0),
+            input: Bytes::new(),
+            outcome: Some(TraceOutcome { gas_used: 21, output: Bytes::from_static(&[1, 2]) }),
+            error: None,
+        };
+        traces.push(own.clone());
+        for at in 0..below {
+            traces.push(Trace {
+                address: vec![at],
+                subtraces: 0,
+                from: Address::repeat_byte(at as u8),
+                kind: [TraceKind::StaticCall, TraceKind::Create2][at as usize % 2],
+                to: (at % 4 == 0).then(|| Address::repeat_byte(9)),
+                value: U256::MAX,
+                outcome: None,
+                error: Some("Reverted".into()),
+                input: vec![at as u8; 40].into(),
+                ..own.clone()
+            });
+        }
+    }
+    traces
+}
+
+/// Number of traces of blocks from 0 up to before this one.
+pub(crate) fn traces_before(end: u64) -> i64 {
+    (0..end).map(|number| 2 * (1 + number % 10)).sum::<u64>() as i64
 }

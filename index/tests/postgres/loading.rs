@@ -12,7 +12,7 @@ use rootlight_index::{
     IndexError, LoadError, LoadEvent, Loader, LoaderOptions, Setup, Source, SourceBlock, SourceError,
 };
 
-use crate::common::{Place, chain, counts_of, hash, network, setup};
+use crate::common::{Place, chain, counts_of, hash, network, setup, traced};
 
 /// A chain in memory, which can be reorganised.
 pub(crate) struct Memory {
@@ -23,27 +23,30 @@ pub(crate) struct Memory {
     pause: Duration,
     /// Whether the source can tell the hash of a block at a height.
     knows_hashes: bool,
+    /// Whether blocks come with traces.
+    pub(crate) traces: std::sync::atomic::AtomicBool,
 }
 
 impl Memory {
-    fn of(chain: Vec<SourceBlock>) -> Self {
+    pub(crate) fn of(chain: Vec<SourceBlock>) -> Self {
         Self {
             chain: Mutex::new(chain),
             answers: AtomicU64::new(0),
             pause: Duration::ZERO,
             knows_hashes: true,
+            traces: false.into(),
         }
     }
 
     /// Replaces the blocks from a height on by others up to a new head.
-    fn reorganise(&self, salt: u64, from: u64, head: u64) {
+    pub(crate) fn reorganise(&self, salt: u64, from: u64, head: u64) {
         let mut chain_now = self.chain.lock().unwrap();
         let parent = hash(&chain_now[from as usize - 1]);
         chain_now.truncate(from as usize);
         chain_now.extend(chain(salt, from, head, parent));
     }
 
-    fn head(&self) -> SourceBlock {
+    pub(crate) fn head(&self) -> SourceBlock {
         self.chain.lock().unwrap().last().unwrap().clone()
     }
 }
@@ -64,13 +67,14 @@ impl Source for Memory {
             tokio::time::sleep(self.pause).await;
             let chain = self.chain.lock().unwrap();
             let last = last.min(chain.len() as u64 - 1);
-            Ok(chain.get(first as usize..=last as usize).unwrap_or_default().to_vec())
+            let blocks = chain.get(first as usize..=last as usize).unwrap_or_default().to_vec();
+            Ok(if self.traces.load(Ordering::Relaxed) { traced(blocks) } else { blocks })
         }
         .boxed()
     }
 }
 
-fn options(once: bool) -> LoaderOptions {
+pub(crate) fn options(once: bool) -> LoaderOptions {
     LoaderOptions {
         jobs: 3,
         batch: 16,
@@ -78,11 +82,12 @@ fn options(once: bool) -> LoaderOptions {
         retain: None,
         poll: Duration::from_millis(5),
         retry: Duration::from_millis(50),
+        traces: false,
         once,
     }
 }
 
-fn loader(place: &Place, source: Arc<Memory>, options: LoaderOptions) -> Loader {
+pub(crate) fn loader(place: &Place, source: Arc<Memory>, options: LoaderOptions) -> Loader {
     Loader {
         database: place.database.clone(),
         network: network(),
@@ -111,7 +116,7 @@ async fn until_equal(place: &Place, source: &Memory) {
 }
 
 /// The hashes of all blocks are those of the source, in order.
-async fn check_hashes(place: &Place, source: &Memory) {
+pub(crate) async fn check_hashes(place: &Place, source: &Memory) {
     let client = place.database.connect().await.unwrap();
     let rows = client.query("SELECT hash FROM rootlight.blocks ORDER BY number", &[]).await.unwrap();
     let stored: Vec<B256> = rows.iter().map(|row| B256::from_slice(row.get::<_, &[u8]>(0))).collect();

@@ -5,4 +5,5 @@ mod filters;
 mod loading;
 mod reorganisations;
 mod schema;
+mod traces;
 mod writers;

@@ -21,7 +21,7 @@ async fn a_reorganisation_replaces_rows_of_two_partitions_in_one_transaction() {
     let reader = place.reader().await;
     let mut before = reader.logs(&LogFilter::default(), 0, 220);
     let mut seen = before.next().await.unwrap().unwrap();
-    assert_eq!(writer.append(&new).await.unwrap(), Appended::Stored { removed: 31 });
+    assert_eq!(writer.append(&new).await.unwrap(), Appended::Stored { removed: 31, traced: 0 });
     seen.extend(before.all().await.unwrap());
     assert_eq!(seen.len(), 3 * 221);
     assert!(seen.iter().all(|log| log.found.block.hash == hash(&old[log.found.block.number as usize])));
@@ -50,7 +50,7 @@ async fn a_reorganisation_below_the_start_of_a_partition_empties_it() {
     let old = chain(0, 0, 205, B256::ZERO);
     writer.append(&old).await.unwrap();
     let new = chain(1, 195, 198, hash(&old[194]));
-    assert_eq!(writer.append(&new).await.unwrap(), Appended::Stored { removed: 11 });
+    assert_eq!(writer.append(&new).await.unwrap(), Appended::Stored { removed: 11, traced: 0 });
     assert_eq!(place.counts().await, counts_of(199));
     let nexts: Vec<u64> = writer.ranges().await.unwrap().iter().map(|range| range.next).collect();
     assert_eq!(nexts, [100, 199, 200, 300]);

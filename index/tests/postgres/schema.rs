@@ -18,6 +18,8 @@ async fn a_new_database_gets_the_schema_and_a_second_start_changes_nothing() {
     reader().await.unwrap();
     let applied = place.number("SELECT count(*) FROM rootlight.migrations").await;
     assert_eq!(applied, i64::from(known_version()));
+    // Nobody who starts meanwhile sees an older version.
+    assert_eq!(place.number("SELECT count(DISTINCT xmin::text) FROM rootlight.migrations").await, 1);
     drop(place.open(&Setup { partition_blocks: None, wait: true, ..setup() }).await.unwrap());
     assert_eq!(place.number("SELECT count(*) FROM rootlight.migrations").await, applied);
 }

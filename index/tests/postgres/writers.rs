@@ -13,7 +13,7 @@ async fn loaded_blocks_are_read_back_as_they_were() {
     let blocks = chain(0, 0, 150, B256::ZERO);
     // One batch goes over the border of two partitions.
     for part in [&blocks[..60], &blocks[60..130], &blocks[130..]] {
-        assert_eq!(writer.append(part).await.unwrap(), Appended::Stored { removed: 0 });
+        assert_eq!(writer.append(part).await.unwrap(), Appended::Stored { removed: 0, traced: 0 });
     }
     assert_eq!(place.counts().await, counts_of(151));
     for range in writer.ranges().await.unwrap().iter().take(2) {
@@ -87,7 +87,7 @@ async fn blocks_that_do_not_continue_the_index_are_refused() {
     let other = chain(1, 10, 12, B256::repeat_byte(5));
     assert_eq!(writer.append(&other).await.unwrap(), Appended::OtherParent);
     assert_eq!(place.counts().await, counts_of(10));
-    assert_eq!(writer.append(&[]).await.unwrap(), Appended::Stored { removed: 0 });
+    assert_eq!(writer.append(&[]).await.unwrap(), Appended::Stored { removed: 0, traced: 0 });
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -47,6 +47,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
         light.settled(SETTLE).await;
         let metrics = Arc::new(IndexMetrics::default());
         let source = ChainSource::new(light, upstreams, Arc::new(network.clone()));
+        let source = if args.traces { source.with_traces() } else { source };
         let loader = Loader {
             database,
             network,
@@ -55,6 +56,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
             options: LoaderOptions {
                 jobs: usize::from(args.jobs),
                 retain: args.retain,
+                traces: args.traces,
                 once: args.once,
                 ..LoaderOptions::default()
             },
@@ -109,6 +111,7 @@ fn observer(metrics: Arc<IndexMetrics>) -> Observer {
                 info!("the head is block {head}; {missing} blocks are missing");
             }
             LoadEvent::Stored { blocks, logs, removed } => line.stored(blocks, logs, removed),
+            LoadEvent::TracesPlanned(missing) => info!("{missing} blocks are to get their traces"),
             LoadEvent::AtHead(number) if !line.at_head => {
                 line.at_head = true;
                 info!("the newest blocks are loaded, up to block {number}");

@@ -41,6 +41,9 @@ pub struct IndexArgs {
     /// Number of partitions that are filled at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
+    /// Store traces too, which --from serves by trace_block and nothing proves; blocks that are there already get theirs
+    #[arg(long)]
+    pub traces: bool,
     /// End once all blocks up to the head are loaded, instead of following the chain
     #[arg(long)]
     pub once: bool,

@@ -7,15 +7,16 @@ use alloy_primitives::hex;
 use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
 use rootlight_index::{Database, IndexError};
+use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use super::serve_args::ServeArgs;
 use super::{CommandError, runtime, serving, verify};
-use crate::cluster::keys::ClusterAccess;
+use crate::cluster::keys::{ClusterAccess, ClusterKeys};
 use crate::cluster::store::{HotStore, PREFIX, StoreConfig};
 use crate::cluster::{IndexSource, with_index};
 use crate::light::{LightOptions, LightService, Start, start};
-use crate::serve::{FrontEnd, FrontEndParts, NewBlocks};
+use crate::serve::{AdminPage, AdminParts, AdminToken, FrontEnd, FrontEndParts, NewBlocks};
 use crate::unix_time::unix_time;
 use crate::upstream::{self, HttpConfig, SharedUpstream};
 
@@ -27,6 +28,7 @@ struct Shared {
     store: Arc<HotStore>,
     store_of_heads: Arc<HotStore>,
     access: Arc<ClusterAccess>,
+    database: Database,
 }
 
 /// Serves as a front end.
@@ -62,7 +64,7 @@ async fn serve(
         index.follow(light.proven_chain());
     }
     let settled = light.settled(ANNOUNCE_TIMEOUT);
-    let Some(Shared { store, store_of_heads, access }) = shared else {
+    let Some(Shared { store, store_of_heads, access, database }) = shared else {
         serving::bind(light.clone(), &args.server).await?.run(settled).await;
         return Ok(());
     };
@@ -70,7 +72,7 @@ async fn serve(
     let parts = FrontEndParts {
         light: light.clone(),
         new_blocks,
-        store,
+        store: store.clone(),
         store_of_heads,
         access: Some(access.clone()),
         secret,
@@ -79,11 +81,35 @@ async fn serve(
     };
     let front_end = Arc::new(FrontEnd::start(parts));
     let keys = args.keys.then(|| access.access());
-    serving::bind_with(front_end, &args.server, keys).await?.run(settled).await;
+    let bound = serving::bind_with(front_end.clone(), &args.server, keys).await?;
+    // It ends with this function.
+    let mut beside = JoinSet::new();
+    if let Some(page) = admin_page(args, front_end, database, store, access.clone()).await? {
+        beside.spawn(page.serve());
+    }
+    bound.run(settled).await;
     if let Err(error) = access.flush().await {
         warn!("the usage of the last seconds was not written: {error}");
     }
     Ok(())
+}
+
+/// The page for operators, if it is asked for.
+async fn admin_page(
+    args: &ServeArgs,
+    front_end: Arc<FrontEnd>,
+    database: Database,
+    store: Arc<HotStore>,
+    access: Arc<ClusterAccess>,
+) -> Result<Option<AdminPage>, CommandError> {
+    let (Some(port), Some(file)) = (args.admin_port, &args.admin_token_file) else { return Ok(None) };
+    let token = AdminToken::open(file).map_err(CommandError::failed)?;
+    let keys = ClusterKeys::open(database, Some(store.clone())).await.map_err(CommandError::failed)?;
+    let parts = AdminParts { service: front_end, keys, store, access, token };
+    let wrong = |error| CommandError::Failed(format!("--admin-port {port}: {error}"));
+    let page = AdminPage::bind(port, parts).await.map_err(wrong)?;
+    info!("admin page on http://{}/, token in {}", page.address().map_err(wrong)?, file.display());
+    Ok(Some(page))
 }
 
 fn options(args: &ServeArgs, index: bool) -> LightOptions {
@@ -95,6 +121,7 @@ fn options(args: &ServeArgs, index: bool) -> LightOptions {
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         host_tells_sent: !args.cluster.is_empty(),
         index,
+        spread: true,
         ..LightOptions::default()
     }
 }
@@ -116,7 +143,7 @@ async fn connect(args: &ServeArgs) -> Result<Option<Shared>, CommandError> {
     let store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
     let store_of_heads = HotStore::connect(&config).await.map_err(CommandError::failed)?;
     let access = ClusterAccess::open(&database, store.clone()).await.map_err(CommandError::failed)?;
-    Ok(Some(Shared { store, store_of_heads, access }))
+    Ok(Some(Shared { store, store_of_heads, access, database }))
 }
 
 /// Opens the index, if the database has one.

@@ -1,5 +1,7 @@
 //! Flags of `rootlight serve`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use rootlight::light::{MAX_AGE, Unproven};
 
@@ -28,6 +30,13 @@ pub struct ServeArgs {
     /// WebSocket
     #[arg(long, requires = "cluster", conflicts_with = "api_keys")]
     pub keys: bool,
+    /// Serve a page for operators (keys, usage, health) on this port of 127.0.0.1; 0 picks a free one. Needs --cluster and
+    /// --admin-token-file
+    #[arg(long, value_name = "PORT", requires_all = ["cluster", "admin_token_file"])]
+    pub admin_port: Option<u16>,
+    /// File with the token of --admin-port, which only its owner may read. If there is none, it is made with a random token
+    #[arg(long, value_name = "FILE", requires = "admin_port")]
+    pub admin_token_file: Option<PathBuf>,
     /// Trusted block to start from; "none" starts from genesis; "work" trusts no block [default: the newest built-in
     /// checkpoint, if it is less than a year old]
     #[arg(long, value_name = "NUMBER:HASH[:TD]|none|work")]

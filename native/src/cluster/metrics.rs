@@ -23,7 +23,9 @@ pub struct IndexMetrics {
     logs: Counter,
     removed: Counter,
     sessions: Counter,
+    traced: Counter,
     missing: Gauge,
+    untraced: Gauge,
     head: Gauge,
 }
 
@@ -39,14 +41,16 @@ impl Default for IndexMetrics {
         let logs = counter("logs", "Logs that were stored");
         let removed = counter("removed_blocks", "Blocks that reorganisations removed");
         let sessions = counter("sessions", "Times that the index was opened for writing");
+        let traced = counter("traced_blocks", "Blocks whose traces were stored");
         let mut gauge = |name: &str, help: &str| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
             gauge
         };
         let missing = gauge("missing_blocks", "Blocks up to the head that are not stored");
+        let untraced = gauge("missing_traces", "Stored blocks that are to get their traces");
         let head = gauge("head_block", "The newest block that is stored and can be searched");
-        Self { registry, blocks, logs, removed, sessions, missing, head }
+        Self { registry, blocks, logs, removed, sessions, traced, missing, untraced, head }
     }
 }
 
@@ -67,6 +71,11 @@ impl IndexMetrics {
                 self.removed.inc_by(*removed);
                 let left = self.missing.get().saturating_sub(whole(*blocks)).max(0);
                 self.missing.set(left);
+            }
+            LoadEvent::TracesPlanned(missing) => drop(self.untraced.set(whole(*missing))),
+            LoadEvent::Traced(blocks) => {
+                self.traced.inc_by(*blocks);
+                self.untraced.set(self.untraced.get().saturating_sub(whole(*blocks)).max(0));
             }
             LoadEvent::AtHead(number) => drop(self.head.set(whole(*number))),
             _ => {}

@@ -2,10 +2,12 @@
 //! store ([`store`]), and keys with their limits ([`keys`]).
 
 mod answers;
+mod extras;
 pub mod keys;
 mod metrics;
 mod source;
 pub mod store;
+mod trace_json;
 
 pub use answers::{IndexCounts, IndexSource, NoAnswer, WithIndex, with_index};
 pub use metrics::IndexMetrics;

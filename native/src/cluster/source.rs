@@ -13,6 +13,7 @@ use rootlight_index::{BlockError, MatchedBlock, Proof, Source, SourceBlock, Sour
 use serde_json::json;
 use tracing::debug;
 
+use super::extras::{self, TracesFailure, add_traces};
 use crate::follow::{FetchError, WINDOW, fetch_bodies};
 use crate::light::LightService;
 use crate::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult, call};
@@ -28,6 +29,7 @@ pub struct ChainSource {
     light: LightService,
     upstreams: Vec<SharedUpstream>,
     network: Arc<Network>,
+    traces: bool,
 }
 
 impl std::fmt::Debug for ChainSource {
@@ -49,6 +51,8 @@ enum Failure {
     Receipts { number: u64, error: String },
     #[error(transparent)]
     Block(#[from] BlockError),
+    #[error(transparent)]
+    Traces(#[from] TracesFailure),
     #[error("a check failed: {0}")]
     Task(String),
 }
@@ -57,7 +61,14 @@ impl ChainSource {
     /// Uses the upstreams of a light client that follows them.
     #[must_use]
     pub fn new(light: LightService, upstreams: Vec<SharedUpstream>, network: Arc<Network>) -> Self {
-        Self { light, upstreams, network }
+        Self { light, upstreams, network, traces: false }
+    }
+
+    /// The same, with the traces of each block, which an upstream's `trace_block` gives. Nothing proves them.
+    #[must_use]
+    pub const fn with_traces(mut self) -> Self {
+        self.traces = true;
+        self
     }
 
     /// The blocks, from the first upstream that gives them.
@@ -95,7 +106,10 @@ impl ChainSource {
         let follow = |(block, number): &(SourceBlock, u64)| block.block.header().number == *number;
         let blocks: Vec<_> =
             blocks.into_iter().zip(first..).take_while(follow).map(|(block, _)| block).collect();
-        if blocks.is_empty() { Err(Failure::Absent(first)) } else { Ok(blocks) }
+        if blocks.is_empty() {
+            return Err(Failure::Absent(first));
+        }
+        if self.traces { Ok(add_traces(&**upstream, blocks).await?) } else { Ok(blocks) }
     }
 
     async fn window(
@@ -106,9 +120,14 @@ impl ChainSource {
     ) -> Result<Vec<SourceBlock>, Failure> {
         let bodies = fetch_bodies(&**upstream, &self.network, first, last).await?;
         let mut proofs = Vec::new();
-        for (header, _) in &bodies {
+        let mut named = Vec::new();
+        for (header, _, hashes) in &bodies {
             proofs.push(self.proof(header)?);
+            named.push((header.hash(), hashes.clone()));
         }
+        let uncles = extras::uncles(&**upstream, &self.network, &named).await;
+        let bodies: Vec<_> =
+            bodies.into_iter().map(|(header, transactions, _)| (header, transactions)).collect();
         let hashes: Vec<B256> =
             bodies.iter().flat_map(|(_, transactions)| transactions).map(Transaction::hash).collect();
         let answers = ask(&**upstream, "eth_getTransactionReceipt", &hashes).await;
@@ -119,7 +138,8 @@ impl ChainSource {
         let checked = tokio::task::spawn_blocking(move || check(work, &network));
         let checked = checked.await.map_err(|failure| Failure::Task(failure.to_string()))?;
         let mut blocks = Vec::new();
-        for ((checked, (header, transactions)), proof) in checked.into_iter().zip(bodies).zip(proofs) {
+        let parts = checked.into_iter().zip(bodies).zip(proofs).zip(uncles);
+        for (((checked, (header, transactions)), proof), uncles) in parts {
             let block = match checked {
                 Ok(block) => block,
                 Err(error) => {
@@ -127,7 +147,12 @@ impl ChainSource {
                     self.with_raw_receipts(&**upstream, header, transactions).await.map_err(|_| error)?
                 }
             };
-            blocks.push(SourceBlock { block, proof });
+            // A block whose uncles the upstream does not show is stored without them.
+            let block = match uncles.filter(|_| block.uncles().is_none()) {
+                Some(uncles) => block.clone().with_uncles(uncles).unwrap_or(block),
+                None => block,
+            };
+            blocks.push(SourceBlock { block, proof, traces: None });
         }
         Ok(blocks)
     }

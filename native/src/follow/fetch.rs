@@ -43,8 +43,12 @@ pub async fn fetch_blocks(
     Ok(blocks)
 }
 
+/// A header, its transactions, and the hashes of its uncles.
+#[cfg(feature = "cluster")]
+pub(crate) type FetchedBody = (SealedHeader, Vec<Transaction>, Vec<B256>);
+
 /// Fetches headers and transactions of blocks from `first` up to `last`, the end of the upstream's chain or the end of
-/// the window, without their uncles. The transactions are not checked yet.
+/// the window, and the hashes of their uncles. Neither is checked yet.
 ///
 /// # Errors
 /// The error of the first block that could not be fetched.
@@ -54,10 +58,10 @@ pub(crate) async fn fetch_bodies(
     network: &Network,
     first: u64,
     last: u64,
-) -> Result<Vec<(SealedHeader, Vec<Transaction>)>, FetchError> {
+) -> Result<Vec<FetchedBody>, FetchError> {
     let full = |(number, (header, block)): (u64, (SealedHeader, JsonBlock))| {
         let transactions = block.transactions.into_full().ok_or(FetchError::NoTransactions { number })?;
-        Ok((header, transactions))
+        Ok((header, transactions, block.uncles))
     };
     (first..).zip(block_objects(upstream, network, first, last).await?).map(full).collect()
 }

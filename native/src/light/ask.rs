@@ -1,7 +1,6 @@
-//! Sends the core's requests to the upstreams that they name.
+//! Sends the core's requests to one upstream.
 
-use futures::future::join_all;
-use rootlight::light::{RequestFailure, RoutedRequest, UpstreamRequest, UpstreamResponse};
+use rootlight::light::{RequestFailure, UpstreamRequest, UpstreamResponse};
 
 use crate::budget::Held;
 use crate::metrics::{Outcome, metrics};
@@ -12,6 +11,8 @@ use crate::upstream::SharedUpstream;
 pub(super) struct Fetched {
     pub(super) answers: Vec<UpstreamResponse>,
     pub(super) held: Held,
+    /// The places of the responses that come from the spare upstreams of their requests.
+    pub(super) by_spare: Vec<usize>,
 }
 
 /// Does what [`ask`] does, and counts the requests for the upstream of this number.
@@ -32,7 +33,7 @@ pub(super) async fn ask(upstream: &SharedUpstream, requests: Vec<UpstreamRequest
     let mut answers: Vec<UpstreamResponse> =
         results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect();
     answers.resize_with(count, || Err(RequestFailure::Malformed("no response")));
-    Fetched { answers, held }
+    Fetched { answers, held, by_spare: Vec::new() }
 }
 
 fn outcome(answer: &UpstreamResponse) -> Outcome {
@@ -41,36 +42,4 @@ fn outcome(answer: &UpstreamResponse) -> Outcome {
         Err(RequestFailure::Transport(_) | RequestFailure::Busy { .. }) => Outcome::Silence,
         Err(_) => Outcome::Error,
     }
-}
-
-/// Sends each request to the upstream that it names, to all upstreams at the same time; responses keep the order
-/// of the requests.
-pub(super) async fn ask_each(upstreams: &[SharedUpstream], requests: Vec<RoutedRequest>) -> Fetched {
-    let mut answers: Vec<Option<UpstreamResponse>> = requests.iter().map(|_| None).collect();
-    let mut parts: Vec<(Vec<usize>, Vec<UpstreamRequest>)> =
-        upstreams.iter().map(|_| Default::default()).collect();
-    for (place, routed) in requests.into_iter().enumerate() {
-        if let Some((places, mine)) = parts.get_mut(routed.upstream) {
-            places.push(place);
-            mine.push(routed.request);
-        }
-    }
-    let parts = upstreams.iter().enumerate().zip(parts);
-    let parts = parts.map(|((index, upstream), (places, requests))| async move {
-        let fetched = if requests.is_empty() {
-            Fetched::default()
-        } else {
-            ask_counted(index, upstream, requests).await
-        };
-        (places, fetched)
-    });
-    let mut held = Held::default();
-    for (places, fetched) in join_all(parts).await {
-        held.merge(fetched.held);
-        for (place, answer) in places.into_iter().zip(fetched.answers) {
-            answers[place] = Some(answer);
-        }
-    }
-    let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
-    Fetched { answers: answers.into_iter().map(|answer| answer.unwrap_or_else(nobody)).collect(), held }
 }

@@ -4,9 +4,11 @@
 mod ask;
 mod checkpoint;
 mod dismiss;
+mod hedge;
 mod kept;
 pub mod propose;
 mod proven_chain;
+mod rounds;
 mod served;
 mod service;
 mod shared;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use axum::body::Bytes;
 use futures::future::BoxFuture;
-use rootlight::consensus::Network;
+use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{CarriedError, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{ClientConfig, MAX_AGE, OwnNode, PinnedHead, SyncOptions, Unproven};
@@ -16,9 +16,11 @@ use rootlight::types::bans::Bans;
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
-use super::ask::{Fetched, ask_each};
+use super::ask::Fetched;
 use super::checkpoint::Start;
+use super::hedge::Hedges;
 use super::proven_chain::ProvenChain;
+use super::rounds::ask_each;
 use super::served::{Door, ServedHead};
 use super::{
     shared::Shared,
@@ -72,6 +74,9 @@ pub struct LightOptions {
     pub host_tells_sent: bool,
     /// Whether the upstreams answer from an index of blocks, too (`cluster::IndexSource`).
     pub index: bool,
+    /// Whether the upstreams are one service: requests are spread over those that are equally good, and another one is
+    /// asked as well when the first is slow.
+    pub spread: bool,
 }
 
 impl Default for LightOptions {
@@ -87,6 +92,7 @@ impl Default for LightOptions {
             own_node: None,
             host_tells_sent: false,
             index: false,
+            spread: false,
         }
     }
 }
@@ -95,6 +101,7 @@ impl Default for LightOptions {
 pub struct LightService {
     shared: Arc<Shared>,
     upstreams: Vec<SharedUpstream>,
+    hedges: Option<Hedges>,
     options: LightOptions,
     /// Long runs of handlers.
     runs: Arc<Runs>,
@@ -169,6 +176,7 @@ impl LightService {
             own_node: options.own_node.clone(),
             host_tells_sent: options.host_tells_sent,
             index: options.index,
+            balance: options.spread,
             bans: Some(bans),
         };
         Shared::new(network, start, config, options.sync, secret())
@@ -192,10 +200,12 @@ impl LightService {
             .collect();
         syncing.push(tokio::spawn(sync::prove_kept(shared.clone())));
         let processors = priority::processors();
+        let hedges = options.spread.then(|| Hedges::new(upstreams.len()));
         let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
         Self {
             shared,
             upstreams,
+            hedges,
             options,
             runs: Runs::for_this_machine(),
             reads: Runs::without_pauses(),
@@ -276,6 +286,20 @@ impl LightService {
         self.shared.client.pin(sync::now())
     }
 
+    /// The chain that a message which arrives now would see, if it would be answered and a trusted block leads to the
+    /// chain.
+    pub(crate) fn trusted_chain(&self) -> Option<ChainView> {
+        matches!(self.door.borrow().now(), Some(Ok(()))).then_some(())?;
+        let pinned = self.pinned();
+        gate::chain(&pinned).ok().filter(|_| !pinned.is_by_work()).cloned()
+    }
+
+    /// The settings that answers about a block may depend on, as a text.
+    pub(crate) fn settings(&self) -> String {
+        let options = &self.options;
+        format!("{} {:?} {} {:?}", client_version(), options.policy, options.min_depth, options.unproven)
+    }
+
     fn faulty(&self) -> bool {
         self.shared.client.sync().fault().is_some()
     }
@@ -320,7 +344,8 @@ impl LightService {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
                     asked = true;
-                    next = Next::Feed(session, ask_each(&self.upstreams, requests).await);
+                    next =
+                        Next::Feed(session, ask_each(&self.upstreams, requests, self.hedges.as_ref()).await);
                 }
                 Some(SessionStep::Done(answer)) => {
                     self.shared.close(*session);
@@ -330,7 +355,7 @@ impl LightService {
                     if !hold(&mut held, bytes).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
-                    return HeldAnswer { answer, held, ..HeldAnswer::default() };
+                    return HeldAnswer { answer, held, fetched: asked, ..HeldAnswer::default() };
                 }
             }
         }
@@ -376,8 +401,9 @@ impl LightService {
                 }
                 Next::Begin(session) => session,
                 Next::Feed(mut session, fetched) => {
-                    let Fetched { answers, held } = fetched;
+                    let Fetched { answers, held, by_spare } = fetched;
                     let (count, started) = (answers.len(), Instant::now());
+                    session.took_over(&by_spare);
                     shared.client.feed(&mut session, answers);
                     metrics().verified(Checked::Answers, count, started.elapsed());
                     drop(held);

@@ -41,7 +41,7 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
         }
         match shared.client.sync_next(index, now()) {
             SyncStep::Fetch(requests) => {
-                let Fetched { answers, held } = ask_counted(index, &upstream, requests).await;
+                let Fetched { answers, held, .. } = ask_counted(index, &upstream, requests).await;
                 let client = shared.clone();
                 // Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
                 let fed = tokio::task::spawn_blocking(move || {

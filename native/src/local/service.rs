@@ -165,7 +165,7 @@ impl LocalService {
                 let answer = answer.map_err(Unanswered::NotKept)?;
                 let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
                 let held = budget::hold_answer(bytes).await.ok_or(Unanswered::NoRoom)?;
-                return Ok(HeldAnswer { answer, held, pieces: None });
+                return Ok(HeldAnswer { answer, held, ..HeldAnswer::default() });
             }
             Err(job) => job,
         };
@@ -189,7 +189,7 @@ impl LocalService {
         match answer.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotKept)? {
             Reply::Whole(answer) => {
                 held.shrink_to(answer.as_ref().map_or(0, |answer| answer.body.len()));
-                Ok(HeldAnswer { answer, held, pieces: None })
+                Ok(HeldAnswer { answer, held, ..HeldAnswer::default() })
             }
             Reply::Logs(logs) => {
                 let pieces = log_stream::pieces(logs, peer, self.runs.clone(), ROOM_PATIENCE);

@@ -1,5 +1,6 @@
 //! How long messages take, by method.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -73,12 +74,26 @@ impl Names {
     }
 }
 
+/// How often a method was called since the start of the process.
+#[cfg(feature = "cluster")]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct MethodCount {
+    /// The name in the method table; `batch` for messages with several calls, `other` for unknown methods.
+    pub(crate) method: &'static str,
+    /// Messages that got a result.
+    pub(crate) answered: u64,
+    /// Messages that got an error.
+    pub(crate) failed: u64,
+}
+
 /// The times of messages.
 #[derive(Debug)]
 pub(super) struct Messages {
     family: Family<Labels, Histogram, Buckets>,
     /// The histograms of each label, by outcome. A method that nobody calls has none.
     histograms: Vec<[OnceLock<Histogram>; 2]>,
+    /// The number of messages in each: the library does not tell it.
+    counts: Vec<[AtomicU64; 2]>,
     /// Messages that are being answered.
     pub(super) in_flight: Gauge,
 }
@@ -92,20 +107,34 @@ impl Messages {
         registry.register("rpc_duration_seconds", help, family.clone());
         registry.register("rpc_in_flight", "Messages that are being answered", in_flight.clone());
         let histograms = NAMES.labels.iter().map(|_| Default::default()).collect();
-        Self { family, histograms, in_flight }
+        let counts = NAMES.labels.iter().map(|_| Default::default()).collect();
+        Self { family, histograms, counts, in_flight }
     }
 
     /// Records the time of a message with the label at this place.
     pub(super) fn observe(&self, place: usize, failed: bool, seconds: f64) {
         let outcome = usize::from(failed);
         let slot = self.histograms.get(place).and_then(|of| of.get(outcome));
-        let (Some(slot), Some(method), Some(outcome)) =
-            (slot, NAMES.labels.get(place), OUTCOMES.get(outcome))
+        let count = self.counts.get(place).and_then(|of| of.get(outcome));
+        let (Some(slot), Some(count), Some(method), Some(outcome)) =
+            (slot, count, NAMES.labels.get(place), OUTCOMES.get(outcome))
         else {
             return;
         };
         let labels = [("method", *method), ("outcome", *outcome)];
         slot.get_or_init(|| self.family.get_or_create_owned(&labels)).observe(seconds);
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The labels that messages had, with the number of those that got a result, and of those that got an error.
+    #[cfg(feature = "cluster")]
+    pub(super) fn counts(&self) -> Vec<MethodCount> {
+        let each = NAMES.labels.iter().zip(&self.counts).map(|(method, [answered, failed])| MethodCount {
+            method,
+            answered: answered.load(Ordering::Relaxed),
+            failed: failed.load(Ordering::Relaxed),
+        });
+        each.filter(|count| count.answered > 0 || count.failed > 0).collect()
     }
 }
 

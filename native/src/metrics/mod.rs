@@ -11,6 +11,8 @@ mod sample;
 mod text;
 mod watch;
 
+#[cfg(feature = "cluster")]
+pub(crate) use messages::MethodCount;
 pub(crate) use recorded::{Checked, Counted, Outcome, metrics};
 pub(crate) use rejected::Rejection;
 pub(crate) use sample::Sample;

@@ -10,6 +10,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::messages::Messages;
+#[cfg(feature = "cluster")]
+use super::messages::MethodCount;
 use super::rejected::{Rejection, Responses};
 
 /// The prefix of the names of all metrics of this program.
@@ -78,6 +80,10 @@ pub(crate) struct Metrics {
     pub(crate) from_cache: Counter,
     /// Messages of light clients for which upstreams were asked.
     pub(crate) from_upstreams: Counter,
+    /// Rounds of requests that were sent to a second backend as well.
+    pub(crate) hedged: Counter,
+    /// Those of them that the second one answered first.
+    pub(crate) hedges_won: Counter,
     verification: [Histogram; 2],
     verified: [Counter; 2],
     upstreams: Family<Vec<(&'static str, String)>, Counter>,
@@ -124,11 +130,27 @@ impl Metrics {
             dropped,
             from_cache,
             from_upstreams,
+            hedged: counter(
+                &mut registry,
+                "hedged_requests",
+                "Requests that were sent to a second backend, because the first was slower than usual",
+            ),
+            hedges_won: counter(
+                &mut registry,
+                "hedges_won",
+                "Requests that the second backend answered first",
+            ),
             verification: [&answers, &headers].map(|labels| times.get_or_create_owned(labels)),
             verified: [&answers, &headers].map(|labels| verified.get_or_create_owned(labels)),
             upstreams,
             registry,
         }
+    }
+
+    /// How often each method was called.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn methods(&self) -> Vec<MethodCount> {
+        self.messages.counts()
     }
 
     /// Counts an HTTP response.

@@ -18,8 +18,12 @@ use crate::light::LightService;
 const LIFETIME: u64 = FILTER_IDLE * 1_000;
 /// Milliseconds for which a front end may have a filter. Should it die, the filter can be polled again after them.
 const TAKEN: u64 = 10_000;
-/// How long a poll waits for another one of the same filter.
+/// How long a message waits for others that poll its filters, and for the store to take them back.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// A store that stalls executes a command after its sender has given up. It must not put a filter back then, because the
+/// caller was told that nothing was reported. So the last moment for that is this long before, which is left for the
+/// confirmation.
+const CONFIRMATION: Duration = Duration::from_millis(500);
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Most filters of one key, or of one address without a key.
@@ -59,8 +63,25 @@ pub(super) struct SharedFilters {
 pub(super) struct Taken {
     /// Who has taken them: no other message has this name.
     name: String,
-    /// For each filter up to where it was told of transactions.
-    filters: BTreeMap<u128, Place>,
+    filters: BTreeMap<u128, Lent>,
+}
+
+/// A filter that was taken.
+struct Lent {
+    /// Up to where it was told of transactions.
+    place: Place,
+    /// When the store has lent it, by its clock, in milliseconds.
+    lent: u64,
+    /// A moment after that.
+    at: Instant,
+}
+
+impl Lent {
+    /// The last moment, by the store's clock in milliseconds, at which it may be put back by who gives up then.
+    fn last_moment(&self, give_up: Instant) -> u64 {
+        let left = give_up.saturating_duration_since(self.at).saturating_sub(CONFIRMATION);
+        self.lent.saturating_add(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+    }
 }
 
 impl SharedFilters {
@@ -80,14 +101,14 @@ impl SharedFilters {
         wanted: impl Iterator<Item = u128>,
         name: String,
     ) -> Result<Taken, FilterError> {
-        let mut taken = Taken { name, filters: BTreeMap::new() };
+        let (mut taken, until) = (Taken { name, filters: BTreeMap::new() }, Instant::now() + PATIENCE);
         for id in wanted {
             let result = match taken.filters.len() {
                 MAX_USED.. => Err(FilterError::TooMany),
-                _ => self.take_one(light, id, &taken.name).await,
+                _ => self.take_one(light, (id, &taken.name), until).await,
             };
             match result {
-                Ok(Some(place)) => _ = taken.filters.insert(id, place),
+                Ok(Some(lent)) => _ = taken.filters.insert(id, lent),
                 // The light client says that it does not exist, or has a subscription of this id.
                 Ok(None) => {}
                 Err(error) => {
@@ -102,15 +123,19 @@ impl SharedFilters {
     async fn take_one(
         &self,
         light: &LightService,
-        id: u128,
-        name: &str,
-    ) -> Result<Option<Place>, FilterError> {
-        let (key, until) = (self.key(id), Instant::now() + PATIENCE);
+        (id, name): (u128, &str),
+        until: Instant,
+    ) -> Result<Option<Lent>, FilterError> {
+        let key = self.key(id);
         let arguments = [name.to_owned(), TAKEN.to_string(), LIFETIME.to_string()].map(String::into_bytes);
         loop {
-            let (state, sealed): (String, Vec<u8>) = self.store.script(&self.take, &key, &arguments).await?;
+            let (state, sealed, lent): (String, Vec<u8>, u64) =
+                self.store.script(&self.take, &key, &arguments).await?;
+            let at = Instant::now();
             match state.as_str() {
-                "taken" => return Ok(self.admit(light, id, &sealed)),
+                "taken" => {
+                    return Ok(self.admit(light, id, &sealed).map(|place| Lent { place, lent, at }));
+                }
                 "busy" if Instant::now() < until => tokio::time::sleep(PAUSE).await,
                 "busy" => return Err(FilterError::Busy),
                 _ => return Ok(None),
@@ -132,10 +157,11 @@ impl SharedFilters {
     /// # Errors
     /// [`FilterError`]: what the answer reports of the filters would be reported again.
     pub(super) async fn give_back(&self, light: &LightService, taken: &Taken) -> Result<(), FilterError> {
-        let mut outcome = Ok(());
-        for (id, place) in &taken.filters {
-            let value = light.hand_over(*id).map(|bytes| self.sealed(*id, *place, &bytes));
-            let put = self.put(*id, &taken.name, value.unwrap_or_default(), "taken").await;
+        let (mut outcome, until) = (Ok(()), Instant::now() + PATIENCE);
+        for (id, lent) in &taken.filters {
+            let value = light.hand_over(*id).map(|bytes| self.sealed(*id, lent.place, &bytes));
+            let kind = ("taken", lent.last_moment(until));
+            let put = self.put((*id, &taken.name, kind), value.unwrap_or_default(), until).await;
             outcome = outcome.and(put);
         }
         outcome
@@ -145,11 +171,16 @@ impl SharedFilters {
         self.seal.close(&self.key(id), &[&place.to_bytes(), bytes].concat())
     }
 
-    /// Puts a filter into the store. If it is not known whether the store has it, that is tried again.
-    async fn put(&self, id: u128, name: &str, value: Vec<u8>, kind: &str) -> Result<(), FilterError> {
+    /// Puts a filter into the store. If it is not known whether the store has it, that is tried again until a moment.
+    async fn put(
+        &self,
+        (id, name, (kind, last_moment)): (u128, &str, (&str, u64)),
+        value: Vec<u8>,
+        until: Instant,
+    ) -> Result<(), FilterError> {
         let lifetime = LIFETIME.to_string().into_bytes();
-        let arguments = [name.as_bytes().to_vec(), value, lifetime, kind.as_bytes().to_vec()];
-        let until = Instant::now() + PATIENCE;
+        let (kind, last_moment) = (kind.as_bytes().to_vec(), last_moment.to_string().into_bytes());
+        let arguments = [name.as_bytes().to_vec(), value, lifetime, kind, last_moment];
         loop {
             match self.store.script(&self.put, &self.key(id), &arguments).await {
                 Ok(1_u64) => return Ok(()),
@@ -173,11 +204,11 @@ impl SharedFilters {
         numbers: &[u128],
         (name, owner): (&str, u64),
     ) -> Result<(), FilterError> {
-        let place = self.sent.last();
+        let (place, until) = (self.sent.last(), Instant::now() + PATIENCE);
         let mut new = Vec::new();
         for id in numbers {
             let Some(bytes) = light.hand_over(*id) else { continue };
-            self.put(*id, name, self.sealed(*id, place, &bytes), "new").await?;
+            self.put((*id, name, ("new", u64::MAX)), self.sealed(*id, place, &bytes), until).await?;
             new.push(*id);
         }
         self.own(new.iter(), owner).await

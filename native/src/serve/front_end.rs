@@ -14,6 +14,7 @@ use super::backend::NewBlocks;
 use super::calls::{Calls, Made};
 use super::filters::{FilterError, SharedFilters};
 use super::heads::Agreement;
+use super::kept::KeptAnswers;
 use super::seal::Seal;
 use super::sent::SentTransactions;
 use crate::bans::HostBans;
@@ -31,6 +32,7 @@ pub struct FrontEnd {
     light: Arc<LightService>,
     filters: SharedFilters,
     sent: Arc<SentTransactions>,
+    kept: KeptAnswers,
     store: Arc<HotStore>,
     access: Option<Arc<ClusterAccess>>,
     /// The name of this front end, which no other has.
@@ -73,10 +75,11 @@ impl FrontEnd {
         let FrontEndParts { light, new_blocks, store, store_of_heads, access, secret, chain, name } = parts;
         let seal = Seal::new(secret);
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
+        let kept = KeptAnswers::new(store.clone(), seal.clone(), &format!("{chain} {}", light.settings()));
         let filters = SharedFilters::new(store.clone(), seal, sent.clone(), chain);
         let agreement = Agreement::new(store_of_heads, light.served_head(), new_blocks, name.clone(), chain);
         let tasks = vec![tokio::spawn(agreement.run()), tokio::spawn(sent.clone().follow(light.clone()))];
-        Self { light, filters, sent, store, access, name, messages: AtomicU64::new(0), tasks }
+        Self { light, filters, sent, kept, store, access, name, messages: AtomicU64::new(0), tasks }
     }
 
     /// Answers a message that may concern filters or the pool.
@@ -139,7 +142,10 @@ impl Service for FrontEnd {
         if Calls::may_be(&message) {
             return Box::pin(self.answer_shared(caller, message));
         }
-        self.light.answer_to(caller, message)
+        match self.kept.question(&message) {
+            Some(question) => Box::pin(self.kept.answer(&self.light, caller, message, question)),
+            None => self.light.answer_to(caller, message),
+        }
     }
 
     fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {
@@ -168,6 +174,7 @@ impl Service for FrontEnd {
 
     fn register(&self, registry: &mut Registry) {
         self.store.metrics().register(registry);
+        self.kept.register(registry);
         if let Some(access) = &self.access {
             access.metrics().register(registry);
         }

@@ -232,8 +232,10 @@ impl Agreement {
             warn!("showing the newest block of this front end: {error}");
         }
         (self.stopped, self.shown) = (None, None);
-        self.head.show_newest();
-        self.pinned = false;
+        // Whoever waits for another head is woken by this, also [`Self::run`].
+        if std::mem::take(&mut self.pinned) {
+            self.head.show_newest();
+        }
         self.open(Door::Open);
     }
 }

@@ -2,15 +2,18 @@
 //!
 //! A front end is a light client whose upstreams are the backends, so what a backend says is verified as everywhere else.
 //! What several front ends must share is in a store ([`crate::cluster::store`]): the block that they show, filters, and
-//! the transactions that callers have sent.
+//! the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
 
+mod admin;
 mod backend;
 mod calls;
 mod filters;
 mod front_end;
 mod heads;
+mod kept;
 mod seal;
 mod sent;
 
+pub use admin::{AdminPage, AdminParts, AdminToken, TokenError};
 pub use backend::NewBlocks;
 pub use front_end::{FrontEnd, FrontEndParts};

@@ -1,14 +1,18 @@
 -- Puts a filter back, or a new one there. The same again changes nothing, so that it can be tried again.
 -- KEYS[1] the filter, as of take.lua; field last: who has put it back last
 -- ARGV    1 who has taken it, or who makes it, 2 the value; empty if the filter is removed, 3 lifetime in milliseconds, 4 new or
---         taken
--- returns 1, or 0 if another front end has taken it meanwhile
+--         taken, 5 the last moment at which it may be put back, in milliseconds of the store: later the front end has given up
+-- returns 1, or 0 if another front end has taken it meanwhile, or the moment is over
 local filter = redis.call('HMGET', KEYS[1], 'by', 'last')
 if filter[2] == ARGV[1] then
   return 1
 end
-if ARGV[4] == 'taken' and filter[1] ~= ARGV[1] then
-  return 0
+if ARGV[4] == 'taken' then
+  local clock = redis.call('TIME')
+  local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+  if filter[1] ~= ARGV[1] or now > tonumber(ARGV[5]) then
+    return 0
+  end
 end
 if ARGV[2] == '' then
   redis.call('DEL', KEYS[1])

@@ -1,16 +1,16 @@
 -- Takes a filter for one front end.
 -- KEYS[1] the filter: fields value, by (who has taken it) and till (when that ends, in milliseconds)
 -- ARGV    1 who takes it, 2 for how long, 3 lifetime of the filter (both in milliseconds)
--- returns {none, busy or taken; value}
+-- returns {none, busy or taken; value; time of the store in milliseconds}
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local filter = redis.call('HMGET', KEYS[1], 'value', 'by', 'till')
 if not filter[1] then
-  return { 'none', '' }
+  return { 'none', '', now }
 end
 if filter[2] and filter[2] ~= ARGV[1] and tonumber(filter[3]) > now then
-  return { 'busy', '' }
+  return { 'busy', '', now }
 end
 redis.call('HSET', KEYS[1], 'by', ARGV[1], 'till', now + tonumber(ARGV[2]))
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return { 'taken', filter[1] }
+return { 'taken', filter[1], now }

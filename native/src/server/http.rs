@@ -171,7 +171,7 @@ async fn answer(
     answered: HeldAnswer,
     coding: Option<Coding>,
 ) -> Response {
-    let HeldAnswer { answer, held: mut budget, pieces } = answered;
+    let HeldAnswer { answer, held: mut budget, pieces, .. } = answered;
     if let Some(pieces) = pieces {
         return in_pieces(connection, pieces);
     }

@@ -6,6 +6,7 @@ mod coding;
 mod compress;
 mod connections;
 mod entry;
+pub(crate) mod few;
 mod http;
 mod key_access;
 mod key_sockets;

@@ -3,35 +3,18 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tracing::{debug, warn};
+use tokio::net::TcpListener;
+use tracing::warn;
 
+use super::few;
 use super::probe;
 use super::shared::Shared;
 use crate::metrics::{self, Sample};
-
-/// Connections at the same time. A monitor needs one or two.
-const CONNECTIONS: usize = 16;
-
-/// Longest life of a connection, so that clients that do not read do not keep the places.
-const LIFE: Duration = Duration::from_secs(60);
-
-/// Time limit for the head of a request; also how long an idle connection stays open.
-const HEAD: Duration = Duration::from_secs(20);
-
-/// The longest head of a request, in bytes.
-const HEAD_BYTES: usize = 16 * 1024;
-
-/// Pause after a failed `accept`, so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Binds the listener. An address that other machines reach gets a warning.
 pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
@@ -47,35 +30,11 @@ pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Serves metrics and probes for ever.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let shared = shared.clone();
-                tokio::spawn(async move {
-                    let _ = tokio::time::timeout(LIFE, exchange(stream, shared)).await;
-                    drop(place);
-                });
-            }
-            Err(failure) => {
-                debug!(%failure, "accept failed");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn exchange(stream: TcpStream, shared: Arc<Shared>) {
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let answered = answer(&shared, &request.map(|_| ()));
         std::future::ready(Ok::<_, Infallible>(answered))
     });
-    if let Err(failure) = builder.serve_connection(TokioIo::new(stream), service).await {
-        debug!(%failure, "connection of a monitor ended");
-    }
+    few::serve(listener, service).await;
 }
 
 /// Web pages get nothing: neither those that say where they are from, nor those whose name was changed to resolve to

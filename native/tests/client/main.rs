@@ -8,6 +8,7 @@ mod proofs;
 mod propose;
 mod replay;
 mod service;
+mod spread;
 mod store;
 mod upstream_http;
 mod upstream_ws;

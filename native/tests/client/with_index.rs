@@ -100,12 +100,16 @@ struct Setting {
 
 impl Setting {
     async fn new() -> Option<Self> {
+        Self::with_traces(false).await
+    }
+
+    async fn with_traces(traces: bool) -> Option<Self> {
         let folder = common::shared("vectors/chain")?;
         let server = PostgresServer::start(&[])?;
         let open = || Replay::open(folder.to_str().unwrap()).unwrap();
         let recorded: SharedUpstream = Arc::new(open());
         let truth = started(at(&open(), 0), vec![recorded.clone()], false).await;
-        load(&server, recorded).await;
+        load(&server, recorded, traces).await;
         let zero = || AtomicUsize::new(0);
         let backend = Backend { replay: open(), lacks_blocks: false.into(), bodies: zero(), foreign: zero() };
         let backend = Arc::new(backend);
@@ -136,11 +140,12 @@ impl Setting {
 }
 
 /// Loads the recording into an index.
-async fn load(server: &PostgresServer, recorded: SharedUpstream) {
+async fn load(server: &PostgresServer, recorded: SharedUpstream, traces: bool) {
     let network = Network::regtest();
     let replay = Replay::open(common::shared("vectors/chain").unwrap().to_str().unwrap()).unwrap();
     let light = started(at(&replay, 0), vec![recorded.clone()], false).await;
     let source = ChainSource::new(light, vec![recorded], Arc::new(network.clone()));
+    let source = if traces { source.with_traces() } else { source };
     let setup = Setup {
         partition_blocks: Some(200),
         first_block: None,
@@ -154,7 +159,7 @@ async fn load(server: &PostgresServer, recorded: SharedUpstream) {
         network,
         setup,
         source: Arc::new(source),
-        options: LoaderOptions { jobs: 2, once: true, ..LoaderOptions::default() },
+        options: LoaderOptions { jobs: 2, once: true, traces, ..LoaderOptions::default() },
         observer: Arc::new(|_| {}),
     };
     loader.run().await.unwrap();
@@ -196,6 +201,69 @@ async fn the_index_gives_blocks_that_are_proven_and_older_ones_that_are_not() {
         0,
         "a question to the index went to the backend"
     );
+}
+
+/// The reference node's own traces, which nothing proves, and uncles, which match the hash in the header.
+#[tokio::test(flavor = "multi_thread")]
+async fn traces_and_uncles_of_older_blocks_are_those_of_the_source() {
+    let Some(setting) = Setting::with_traces(true).await else { return };
+    let (mut traces, mut uncles) = (0, 0);
+    // The header below the lowest one is known by its hash, and proven by it.
+    for number in 0..LOWEST - 1 {
+        let at = format!("{number:#x}");
+        let block = ask(&setting.truth, "eth_getBlockByNumber", json!([at, false])).await["result"].clone();
+        let given = ask(&setting.front, "trace_block", json!([at])).await;
+        let request = UpstreamRequest::new("trace_block", json!([block["hash"]]).to_string());
+        let recorded = setting.backend.replay.request(vec![request]).await.remove(0).unwrap();
+        let mut recorded: Value = serde_json::from_str(recorded.get()).unwrap();
+        for trace in recorded.as_array_mut().unwrap() {
+            traces += 1;
+            // The reference node leaves an empty result out, or shows it as null.
+            trace.as_object_mut().unwrap().entry("result").or_insert(Value::Null);
+        }
+        assert_eq!((&given["result"], &given["level"]), (&recorded, &json!("unproven")), "block {number}");
+
+        let hashes = block["uncles"].as_array().unwrap();
+        for (method, at) in [
+            ("eth_getUncleCountByBlockNumber", json!([at])),
+            ("eth_getUncleCountByBlockHash", json!([block["hash"]])),
+        ] {
+            let given = ask(&setting.front, method, at).await;
+            let count = json!(format!("{:#x}", hashes.len()));
+            assert_eq!(
+                (&given["result"], &given["level"]),
+                (&count, &json!("unproven")),
+                "{method} {number}"
+            );
+        }
+        for index in 0..=hashes.len() {
+            let index = format!("{index:#x}");
+            for (method, at) in [
+                ("eth_getUncleByBlockNumberAndIndex", json!([at, index])),
+                ("eth_getUncleByBlockHashAndIndex", json!([block["hash"], index])),
+            ] {
+                let given = ask(&setting.front, method, at.clone()).await;
+                let mut truth = ask(&setting.truth, method, at).await["result"].clone();
+                if let Some(uncle) = truth.as_object_mut() {
+                    uncles += 1;
+                    // The index has no total difficulty, and no uncles of uncles.
+                    let known = uncle["uncles"] == json!([]);
+                    let absent = if known {
+                        &["totalDifficulty"][..]
+                    } else {
+                        &["totalDifficulty", "cumulativeDifficulty", "uncles"]
+                    };
+                    absent.iter().for_each(|name| uncle[*name] = Value::Null);
+                }
+                assert_eq!(
+                    (&given["result"], &given["level"]),
+                    (&truth, &json!("unproven")),
+                    "{method} {number}"
+                );
+            }
+        }
+    }
+    assert!(traces > 500 && uncles > 10, "{traces} traces, {uncles} uncles");
 }
 
 /// A message may have a head that is older than the newest blocks of the index, so the backend gives their bodies.

@@ -1,7 +1,7 @@
 //! Several front ends of one service in this process: the block that they show, and filters.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use rootlight::consensus::Network;
 use rootlight::dev::Mining;
 use rootlight::light::UpstreamRequest;
+use rootlight_native::cluster::store::HotStore;
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::serve::{FrontEnd, FrontEndParts, NewBlocks};
@@ -30,15 +31,36 @@ const LOGS: &str = "0x6005600c60003960056000f360006000a000";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A chain of this process as a backend.
-struct Backend(Arc<LocalService>);
+pub(crate) struct Backend {
+    chain: Arc<LocalService>,
+    /// Counts the requests for proofs and receipts.
+    asked: Arc<AtomicUsize>,
+    before_proof: BeforeProof,
+}
+
+impl Backend {
+    pub(crate) fn new(chain: Arc<LocalService>) -> Self {
+        Self { chain, asked: Arc::default(), before_proof: Arc::default() }
+    }
+}
+
+/// What is done once, before the next proof is given.
+pub(crate) type BeforeProof = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 impl Upstream for Backend {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let mut results = Vec::new();
             for UpstreamRequest { method, params } in requests {
+                let is_fact = method == "eth_getProof" || method.contains("Receipt");
+                self.asked.fetch_add(usize::from(is_fact), Ordering::SeqCst);
+                if method == "eth_getProof"
+                    && let Some(first) = self.before_proof.lock().unwrap().take()
+                {
+                    first();
+                }
                 let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-                let body = self.0.answer(message.into_bytes()).await.body().unwrap();
+                let body = self.chain.answer(message.into_bytes()).await.body().unwrap();
                 let mut answer: Value = serde_json::from_str(&body).unwrap();
                 results.push(match answer.get("error") {
                     Some(error) => Err(UpstreamError::Rpc {
@@ -59,16 +81,21 @@ impl Upstream for Backend {
 }
 
 /// A chain, and front ends that share a store.
-struct World {
+pub(crate) struct World {
     chain: Arc<LocalService>,
-    servers: Arc<Servers>,
-    front_ends: Vec<Arc<FrontEnd>>,
+    pub(crate) servers: Arc<Servers>,
+    pub(crate) front_ends: Vec<Arc<FrontEnd>>,
+    /// Requests of each front end for proofs and receipts.
+    pub(crate) asked: Vec<Arc<AtomicUsize>>,
+    pub(crate) before_proof: BeforeProof,
+    /// By which each front end agrees on the head.
+    pub(crate) stores: Vec<Arc<HotStore>>,
     contract: Value,
     next: AtomicUsize,
-    prefix: String,
+    pub(crate) prefix: String,
 }
 
-async fn ask_of(service: &dyn Service, method: &str, params: Value) -> Result<Value, Value> {
+pub(crate) async fn ask_of(service: &dyn Service, method: &str, params: Value) -> Result<Value, Value> {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let body = service.answer(message.to_string().into_bytes()).await.body().unwrap();
     let mut answer: Value = serde_json::from_str(&body).unwrap();
@@ -79,8 +106,11 @@ async fn ask_of(service: &dyn Service, method: &str, params: Value) -> Result<Va
 }
 
 impl World {
-    async fn new(name: &str, front_ends: usize) -> Option<Self> {
-        let servers = cluster()?;
+    pub(crate) async fn new(name: &str, front_ends: usize) -> Option<Self> {
+        Some(Self::with(cluster()?, name, front_ends).await)
+    }
+
+    pub(crate) async fn with(servers: Arc<Servers>, name: &str, front_ends: usize) -> Self {
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
         let deploy = json!([{"from": ALICE, "data": LOGS, "gas": "0x30d40"}]);
         let hash = ask_of(&*chain, "eth_sendTransaction", deploy).await.unwrap();
@@ -88,7 +118,18 @@ impl World {
         let contract = receipt["contractAddress"].clone();
         let prefix = format!("front-ends-{name}");
         let next = AtomicUsize::new(0);
-        let mut world = Self { chain, servers, front_ends: Vec::new(), contract, next, prefix };
+        let (asked, before_proof, stores) = (Vec::new(), BeforeProof::default(), Vec::new());
+        let mut world = Self {
+            chain,
+            servers,
+            front_ends: Vec::new(),
+            asked,
+            before_proof,
+            stores,
+            contract,
+            next,
+            prefix,
+        };
         for number in 0..front_ends {
             world.add(&format!("f{number}")).await;
         }
@@ -97,13 +138,17 @@ impl World {
                 .until("a head", async || ask_of(&**front_end, "eth_blockNumber", json!([])).await.is_ok())
                 .await;
         }
-        Some(world)
+        world
     }
 
     async fn add(&mut self, name: &str) {
         let store = self.servers.connect(&self.prefix).await;
         let store_of_heads = self.servers.connect(&self.prefix).await;
-        let backend: SharedUpstream = Arc::new(Backend(self.chain.clone()));
+        self.stores.push(store_of_heads.clone());
+        let asked = Arc::<AtomicUsize>::default();
+        self.asked.push(asked.clone());
+        let backend: SharedUpstream =
+            Arc::new(Backend { chain: self.chain.clone(), asked, before_proof: self.before_proof.clone() });
         let (backends, new_blocks) = NewBlocks::watch(vec![backend]);
         let network = Network::regtest();
         let genesis = self.of_chain("eth_getBlockByNumber", json!(["0x0", false])).await["hash"].clone();
@@ -116,7 +161,7 @@ impl World {
         self.front_ends.push(Arc::new(FrontEnd::start(parts)));
     }
 
-    async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let started = Instant::now();
         while !holds().await {
             assert!(started.elapsed() < PATIENCE, "not in time: {what}");
@@ -125,23 +170,23 @@ impl World {
     }
 
     /// Asks one front end after another.
-    async fn ask(&self, method: &str, params: Value) -> Value {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Value {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.front_ends.len();
         let answer = ask_of(&*self.front_ends[turn], method, params).await;
         answer.unwrap_or_else(|error| panic!("{method} at front end {turn}: {error}"))
     }
 
-    async fn of_chain(&self, method: &str, params: Value) -> Value {
+    pub(crate) async fn of_chain(&self, method: &str, params: Value) -> Value {
         ask_of(&*self.chain, method, params).await.unwrap()
     }
 
-    async fn log(&self) {
+    pub(crate) async fn log(&self) {
         let call = json!([{"from": ALICE, "to": self.contract, "gas": "0x186a0"}]);
         self.of_chain("eth_sendTransaction", call).await;
     }
 
     /// Waits until each front end shows the chain's head.
-    async fn reached(&self) {
+    pub(crate) async fn reached(&self) {
         let head = self.of_chain("eth_blockNumber", json!([])).await;
         for front_end in &self.front_ends {
             let shows = async || ask_of(&**front_end, "eth_blockNumber", json!([])).await == Ok(head.clone());
@@ -150,7 +195,7 @@ impl World {
     }
 }
 
-fn number(value: &Value) -> u64 {
+pub(crate) fn number(value: &Value) -> u64 {
     u64::from_str_radix(value.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap()
 }
 

@@ -1,6 +1,8 @@
 //! Tests of a service on many machines, with a real store and a real PostgreSQL server.
 #![cfg(feature = "cluster")]
 
+mod admin;
+mod admin_program;
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
@@ -9,9 +11,14 @@ mod front_ends;
 #[allow(dead_code)]
 #[path = "../../src/keys/gcra.rs"]
 mod gcra;
+mod kept;
 mod keys;
+mod million;
 mod quotas;
 mod serve;
 mod servers;
 mod setup;
+mod stalls;
 mod store;
+mod tls;
+mod traces;

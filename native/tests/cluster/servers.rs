@@ -108,15 +108,29 @@ impl Servers {
             // The replica has to know the master first.
             wait("the replicas", || servers.ask(index, &format!("CLUSTER REPLICATE {master}")) == "OK");
         }
-        wait("the cluster", || (0..6).all(|index| servers.is_whole(index)));
+        servers.await_whole();
         Some(servers)
     }
 
+    /// Waits until all servers of a cluster agree that it has three masters, each with a replica that follows it.
+    pub(crate) fn await_whole(&self) {
+        wait("the cluster", || (0..self.len()).all(|index| self.is_whole(index)));
+    }
+
     fn is_whole(&self, index: usize) -> bool {
-        let nodes = self.ask(index, "CLUSTER NODES");
+        let says = |command: &str| self.try_ask(index, command).unwrap_or_default();
+        let nodes = says("CLUSTER NODES");
         let linked = nodes.lines().filter(|line| line.contains("slave")).count() == 3;
-        let synced = index < 3 || self.ask(index, "INFO replication").contains("master_link_status:up");
-        linked && synced && self.ask(index, "CLUSTER INFO").contains("cluster_state:ok")
+        let failed = nodes.lines().any(|line| line.contains("fail"));
+        let replication = says("INFO replication");
+        let synced = replication.contains("role:master") && replication.contains("connected_slaves:1")
+            || replication.contains("master_link_status:up");
+        linked && !failed && synced && says("CLUSTER INFO").contains("cluster_state:ok")
+    }
+
+    /// The number of servers.
+    pub(crate) const fn len(&self) -> usize {
+        self.ports.len()
     }
 
     fn prepare(count: usize, clustered: bool, settings: &[&str]) -> Option<Self> {
@@ -230,7 +244,7 @@ impl Servers {
     /// The server that has a key.
     pub(crate) fn server_of(&self, key: &str) -> usize {
         let has = |index: &usize| {
-            self.try_ask(*index, &format!("GET {key}")).is_some_and(|answer| !answer.starts_with("MOVED"))
+            self.try_ask(*index, &format!("EXISTS {key}")).is_some_and(|answer| !answer.starts_with("MOVED"))
         };
         self.masters().into_iter().find(has).expect("some server has each key")
     }
@@ -247,6 +261,9 @@ impl Servers {
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
+        if line.starts_with("*0") {
+            return Some(String::new());
+        }
         if line.starts_with('*') {
             // Of a list, its first part.
             line.clear();

@@ -41,14 +41,26 @@ impl Service {
         prefix: &str,
         count: usize,
     ) -> Option<Self> {
-        let database = database(&postgres.database().await);
+        let address = postgres.database().await;
+        Some(Self::at(postgres, &address, servers, prefix, count).await)
+    }
+
+    /// The same with a database that exists.
+    pub(crate) async fn at(
+        postgres: Arc<PostgresServer>,
+        address: &str,
+        servers: &Servers,
+        prefix: &str,
+        count: usize,
+    ) -> Self {
+        let database = database(address);
         let mut front_ends = Vec::new();
         for _ in 0..count {
             let store = servers.connect(prefix).await;
             front_ends.push(ClusterAccess::open(&database, store).await.unwrap());
         }
         let admin = ClusterKeys::open(database.clone(), Some(servers.connect(prefix).await)).await.unwrap();
-        Some(Self { front_ends, admin, database, _postgres: postgres })
+        Self { front_ends, admin, database, _postgres: postgres }
     }
 
     /// Makes a key; returns what a front end finds.

@@ -34,8 +34,16 @@ pub(super) const PATIENCE: u64 = 30_000;
 /// costs thousands of headers.
 const NEXT_PROPOSAL: u64 = 60_000;
 
+/// Longest pause of upstreams that did not answer while no other can be asked, in milliseconds: nothing is answered until
+/// one of them is tried again.
+const ALONE: u64 = 30_000;
+
 /// Blocks that an upstream may be behind the head and still be asked first.
 const LAG: u64 = 2;
+
+/// What upstreams are ordered by, best first: whether they rest; then the lies, whether it lags or cannot prove state, its
+/// demerits and its latency, in steps.
+type Standing = (bool, Option<(u32, bool, bool, u32, u64)>);
 
 /// The outcome of a request for a fact to an upstream.
 #[derive(Debug, Clone)]
@@ -128,6 +136,25 @@ impl HeaderSync {
     /// The upstreams to ask for facts, best first. Resting ones come last, for facts that no other can prove. Those
     /// that rest because of a lie are left out, unless all do.
     pub fn roster(&self) -> Vec<usize> {
+        self.ranked().into_iter().map(|(_, upstream)| upstream).collect()
+    }
+
+    /// As [`Self::roster`], but those that are as good as the best take turns at being the first.
+    #[cfg(feature = "hosted")]
+    pub fn roster_in_turn(&self, turn: u64) -> Vec<usize> {
+        let ranked = self.ranked();
+        let best = ranked.first().map(|(standing, _)| *standing);
+        let equal = ranked.iter().take_while(|(standing, _)| Some(*standing) == best).count();
+        let mut roster: Vec<usize> = ranked.into_iter().map(|(_, upstream)| upstream).collect();
+        let first = turn.checked_rem(equal as u64).unwrap_or(0) as usize;
+        if let Some(best) = roster.get_mut(..equal) {
+            best.rotate_left(first);
+        }
+        roster
+    }
+
+    /// The upstreams to ask with their standings, best first.
+    fn ranked(&self) -> Vec<(Standing, usize)> {
         let head = self.head_number();
         let standing = |index: &usize| {
             self.peers.get(*index).map(|peer| {
@@ -146,8 +173,7 @@ impl HeaderSync {
         if !order.iter().all(lied) {
             order.retain(|index| !lied(index));
         }
-        let order = sorted(order.into_iter().map(|index| (self.is_resting(index), standing(&index), index)));
-        order.into_iter().map(|(_, _, index)| index).collect()
+        sorted(order.into_iter().map(|index| ((self.is_resting(index), standing(&index)), index)))
     }
 
     /// The state of each upstream, in the host's order.
@@ -197,9 +223,25 @@ impl HeaderSync {
         let pause = if lie && self.peers.len() > 1 { self.options.longest_retry } else { pause.max(asked) };
         let until = self.now.plus(pause.min(self.options.longest_retry));
         self.set_phase(upstream, Phase::Resting(until, fault));
-        // The backfill is tried again with the upstreams that did not have its blocks.
         if self.healthy().is_empty() {
+            self.shorten_rests();
+            // The backfill is tried again with the upstreams that did not have its blocks.
             self.backfill.forget_refusals();
+        }
+    }
+
+    /// Ends the rests of upstreams that did not answer after [`ALONE`] at the latest, or after the pause that they asked for.
+    fn shorten_rests(&mut self) {
+        for peer in &mut self.peers {
+            let Phase::Resting(until, fault) = &mut peer.phase else { continue };
+            let asked = match &fault.cause {
+                SyncCause::Call(RequestFailure::Busy { seconds }) => {
+                    seconds.unwrap_or(0).saturating_mul(1_000)
+                }
+                SyncCause::Call(RequestFailure::Transport(_)) => 0,
+                _ => continue,
+            };
+            *until = (*until).min(self.now.plus(asked.max(ALONE)));
         }
     }
 

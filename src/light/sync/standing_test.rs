@@ -71,16 +71,36 @@ fn a_fault_names_a_block_only_if_it_is_about_one() {
 
 #[test]
 fn a_pause_doubles_up_to_a_limit() {
-    let mut one = sync(1);
-    let pauses: Vec<u64> = (0..9).map(|_| rest(&mut one, 0, silence())).collect();
+    let mut two = sync(2);
+    let pauses: Vec<u64> = (0..9).map(|_| rest(&mut two, 0, silence())).collect();
     assert_eq!(pauses[..3], [5_000, 10_000, 20_000]);
     assert_eq!(pauses[8], 600_000);
-    assert_eq!((0..80).map(|_| rest(&mut one, 0, silence())).last(), Some(600_000));
+    assert_eq!((0..80).map(|_| rest(&mut two, 0, silence())).last(), Some(600_000));
     let busy = |seconds| SyncCause::Call(RequestFailure::Busy { seconds });
     assert_eq!(rest(&mut sync(2), 0, busy(Some(30))), 30_000);
     assert_eq!(rest(&mut sync(2), 0, busy(Some(1))), 5_000);
     assert_eq!(rest(&mut sync(2), 0, busy(None)), 5_000);
     assert_eq!(rest(&mut sync(2), 0, busy(Some(100_000))), 600_000);
+}
+
+#[test]
+fn upstreams_that_are_silent_do_not_rest_for_long_while_no_other_can_be_asked() {
+    let mut one = sync(1);
+    assert_eq!((0..9).map(|_| rest(&mut one, 0, silence())).last(), Some(30_000));
+    let busy = |seconds| SyncCause::Call(RequestFailure::Busy { seconds });
+    assert_eq!(rest(&mut one, 0, busy(None)), 30_000);
+    assert_eq!(rest(&mut one, 0, busy(Some(1))), 30_000);
+    assert_eq!(rest(&mut one, 0, busy(Some(100))), 100_000);
+
+    let mut three = sync(3);
+    assert_eq!((0..9).map(|_| rest(&mut three, 0, silence())).last(), Some(600_000));
+    assert_eq!(rest(&mut three, 1, SyncCause::BadHeight), 600_000);
+    assert_eq!(rest(&mut three, 2, silence()), 5_000);
+    let left = |upstream: usize| match three.peers[upstream].phase {
+        Phase::Resting(until, _) => until - three.now.millis,
+        ref other => panic!("{other:?}"),
+    };
+    assert_eq!([0, 1, 2].map(left), [30_000, 600_000, 5_000], "one that lied rests on");
 }
 
 /// A liar rests for long if there are other upstreams; the only one is tried again soon.

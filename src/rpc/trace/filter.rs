@@ -33,6 +33,19 @@ struct Rules {
     blocks: u64,
 }
 
+impl Rules {
+    /// Refuses a range.
+    fn check(&self, from: u64, to: u64) -> Result<(), ParamError> {
+        if from > to {
+            return Err(ParamError::BlockRange);
+        }
+        if to.saturating_sub(from) >= self.blocks {
+            return Err(ParamError::TraceRange(self.blocks));
+        }
+        Ok(())
+    }
+}
+
 const NODE: Rules = Rules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
 
 #[cfg(feature = "hosted")]
@@ -74,16 +87,39 @@ impl Addresses {
 }
 
 /// The parsed filter.
-struct Filter {
-    from: BlockParam,
-    to: BlockParam,
-    senders: Vec<Address>,
-    receivers: Vec<Address>,
-    after: usize,
-    count: usize,
+#[derive(Debug)]
+pub(in crate::rpc) struct Filter {
+    pub(in crate::rpc) from: BlockParam,
+    pub(in crate::rpc) to: BlockParam,
+    pub(in crate::rpc) senders: Vec<Address>,
+    pub(in crate::rpc) receivers: Vec<Address>,
+    pub(in crate::rpc) after: usize,
+    pub(in crate::rpc) count: usize,
 }
 
 impl Filter {
+    /// Reads a filter, and refuses a range of blocks that the profile does not allow. The ends of the range
+    /// are what a function makes of the parameters; `None` if it makes nothing of one.
+    ///
+    /// # Errors
+    /// [`ParamError`].
+    #[cfg(feature = "node-methods")]
+    pub(in crate::rpc) fn of_params(
+        params: Params<'_>,
+        hosted: bool,
+        number: impl Fn(&BlockParam) -> Option<u64>,
+    ) -> Result<Option<(Self, u64, u64)>, ParamError> {
+        let rules = match hosted {
+            #[cfg(feature = "hosted")]
+            true => &HOSTED,
+            _ => &NODE,
+        };
+        let filter = Self::read(params, rules)?;
+        let (Some(from), Some(to)) = (number(&filter.from), number(&filter.to)) else { return Ok(None) };
+        rules.check(from, to)?;
+        Ok(Some((filter, from, to)))
+    }
+
     fn read(params: Params<'_>, rules: &Rules) -> Result<Self, ParamError> {
         let given: Option<FilterObject<'_>> =
             params.object(0, "a trace filter").map_err(|_| ParamError::TraceFilter)?;
@@ -153,12 +189,7 @@ fn filter_by(rules: &Rules, view: &dyn View, params: Params<'_>) -> Result<Done,
         Some(to) => to.number,
         None => view.height()?,
     };
-    if from.number > to {
-        return Err(ParamError::BlockRange.into());
-    }
-    if to.saturating_sub(from.number) >= rules.blocks {
-        return Err(ParamError::TraceRange(rules.blocks).into());
-    }
+    rules.check(from.number, to)?;
     verified(&collect(view, &filter, from, to)?)
 }
 

@@ -16,6 +16,8 @@ use crate::{
     exec::trace::{BlockTracer, MAX_TRACE_BYTES, Tracer, TransactionTrace},
 };
 
+#[cfg(feature = "node-methods")]
+pub(super) use filter::Filter;
 #[cfg(feature = "hosted")]
 pub(super) use filter::hosted as hosted_filter;
 pub(super) use shape::halt_text;

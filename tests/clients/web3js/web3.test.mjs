@@ -118,7 +118,7 @@ test('a revoked key is refused, and its WebSockets are closed', async () => {
   assert.equal(await polling.eth.getChainId(), 33n);
   assert.equal(await lively.eth.getChainId(), 33n);
   const closed = new Promise((resolve) => lively.provider.on('disconnect', ({ code }) => resolve(code)));
-  chain.revoke(late);
+  await chain.revoke(late);
   await assert.rejects(polling.eth.getChainId(), { statusCode: 401 });
   assert.equal(await closed, 1008);
   await assertRefused(late);

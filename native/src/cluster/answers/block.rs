@@ -5,7 +5,7 @@ use rootlight::types::json::{
     BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions, receipt_from_json,
     transaction_from_json,
 };
-use rootlight::types::{B256, BlockRef};
+use rootlight::types::{B256, BlockRef, Header, block_len};
 use rootlight_index::{IndexedBlock, MatchedBlock};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -20,6 +20,8 @@ pub(super) struct CheckedBlock {
     hashes: Vec<B256>,
     transactions: Vec<Box<RawValue>>,
     receipts: Vec<Box<RawValue>>,
+    /// The uncles as JSON; `None` if the index does not have them.
+    uncles: Option<Vec<Box<RawValue>>>,
 }
 
 /// What is asked about a transaction.
@@ -48,7 +50,12 @@ impl CheckedBlock {
         let transactions = RpcTransactions::Full(transactions);
         let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };
         let object = text(&RpcBlock::new(header, parts))?;
-        Some(Self { place, object, hashes: block.hashes().to_vec(), transactions: texts, receipts })
+        let uncles = match block.uncles() {
+            Some(uncles) => Some(uncles.iter().map(uncle).collect::<Option<_>>()?),
+            None => None,
+        };
+        let hashes = block.hashes().to_vec();
+        Some(Self { place, object, hashes, transactions: texts, receipts, uncles })
     }
 
     /// What the block has about a transaction.
@@ -61,6 +68,11 @@ impl CheckedBlock {
         list.get(index).map(|text| &**text)
     }
 
+    /// The uncles; `None` if the index does not have them.
+    pub(super) fn uncles(&self) -> Option<&[Box<RawValue>]> {
+        self.uncles.as_deref()
+    }
+
     /// The transactions.
     pub(super) fn hashes(&self) -> &[B256] {
         &self.hashes
@@ -68,7 +80,8 @@ impl CheckedBlock {
 
     /// Bytes that the block takes in memory, approximately.
     pub(super) fn bytes(&self) -> usize {
-        let texts = self.transactions.iter().chain(&self.receipts).chain([&self.object]);
+        let uncles = self.uncles.iter().flatten();
+        let texts = self.transactions.iter().chain(&self.receipts).chain(uncles).chain([&self.object]);
         let texts = texts.map(|text| text.get().len()).fold(0, usize::saturating_add);
         texts.saturating_add(self.hashes.len().saturating_mul(size_of::<B256>() * 4))
     }
@@ -76,6 +89,12 @@ impl CheckedBlock {
 
 fn text(part: &impl Serialize) -> Option<Box<RawValue>> {
     to_raw_value(part).ok()
+}
+
+/// An uncle. Its total difficulty is not known here; its size is that of the header.
+fn uncle(header: &Header) -> Option<Box<RawValue>> {
+    let size = block_len(header, [], []);
+    text(&RpcBlock::uncle(&header.clone().seal(), None, None, Some(size)))
 }
 
 /// The place of each transaction of a block.

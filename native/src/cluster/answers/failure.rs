@@ -32,8 +32,8 @@ pub enum NoAnswer {
     /// The check of a block was interrupted.
     #[error("a check was interrupted: {0}")]
     Interrupted(String),
-    /// A log cannot be written as JSON, which is a defect.
-    #[error("a log cannot be written: {0}")]
+    /// A log or trace cannot be written as JSON, which is a defect.
+    #[error("an answer cannot be written: {0}")]
     Written(#[from] serde_json::Error),
     /// The index refused, or its database failed.
     #[error("{}", text(.0))]
@@ -43,9 +43,20 @@ pub enum NoAnswer {
 /// The text for callers, who need not know about the database.
 fn text(error: &IndexError) -> String {
     match error {
-        IndexError::NotCovered { .. } | IndexError::Damaged { .. } => error.to_string(),
+        error if is_of_blocks(error) => error.to_string(),
         _ => "its database failed".into(),
     }
+}
+
+/// Whether an error is about what the index has, so that the database works.
+const fn is_of_blocks(error: &IndexError) -> bool {
+    matches!(
+        error,
+        IndexError::NotCovered { .. }
+            | IndexError::NotTraced { .. }
+            | IndexError::Untraced { .. }
+            | IndexError::Damaged { .. }
+    )
 }
 
 impl NoAnswer {
@@ -53,9 +64,7 @@ impl NoAnswer {
     pub(super) const fn is_outage(&self) -> bool {
         match self {
             Self::Slow(_) => true,
-            Self::Index(error) => {
-                !matches!(error, IndexError::NotCovered { .. } | IndexError::Damaged { .. })
-            }
+            Self::Index(error) => !is_of_blocks(error),
             _ => false,
         }
     }

@@ -3,8 +3,11 @@
 mod admission;
 mod block;
 mod failure;
+mod list;
 mod logs;
+mod parts;
 mod source;
+mod traces;
 mod upstream;
 
 pub use failure::NoAnswer;

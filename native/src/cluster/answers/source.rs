@@ -34,8 +34,9 @@ const LOG_CONNECTIONS: usize = 4;
 const LOG_QUESTIONS: usize = 16;
 /// Time of a question about logs, a third of the time that a message has.
 const LOG_TIME: Duration = Duration::from_secs(20);
-/// Bytes of checked blocks that are kept: a block's body and receipts are asked for one after the other.
-const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Bytes of checked blocks that are kept: a block's body and receipts are asked for one after the other. Answers about
+/// blocks that are asked for again and again are kept elsewhere.
+const CACHE_BYTES: u64 = 8 * 1024 * 1024;
 /// Blocks that are kept, as an estimate for the cache.
 const CACHE_BLOCKS: usize = 2_000;
 /// Transactions whose blocks are remembered.
@@ -64,9 +65,9 @@ impl Weighter<B256, Arc<CheckedBlock>> for Bytes {
 
 /// The readers of an index.
 #[derive(Debug)]
-struct Readers {
+pub(super) struct Readers {
     brief: Reader,
-    logs: Reader,
+    pub(super) logs: Reader,
 }
 
 /// An index beside the backends of a light client. It gives nothing that does not match a header, and nothing of blocks on
@@ -135,7 +136,12 @@ impl IndexSource {
         IndexCounts { answered: read(&self.answered), missed: read(&self.missed), failed: read(&self.failed) }
     }
 
-    async fn readers(&self) -> Result<&Readers, IndexError> {
+    /// The chain that blocks are compared with.
+    pub(super) fn chain(&self) -> Result<&ProvenChain, NoAnswer> {
+        self.chain.get().ok_or(NoAnswer::NoChain)
+    }
+
+    pub(super) async fn readers(&self) -> Result<&Readers, IndexError> {
         let open = async |connections, timeout| {
             let options = ReaderOptions { connections, timeout };
             Reader::open(&self.database, self.network.clone(), &options).await
@@ -175,7 +181,7 @@ impl IndexSource {
         about: About,
         transaction: &B256,
     ) -> Result<Option<Box<RawValue>>, NoAnswer> {
-        let chain = self.chain.get().ok_or(NoAnswer::NoChain)?;
+        let chain = self.chain()?;
         let part = |block: &Arc<CheckedBlock>| {
             let part =
                 block.part(about, transaction).filter(|_| chain.place(&block.place) != Place::Elsewhere);
@@ -194,16 +200,23 @@ impl IndexSource {
     /// # Errors
     /// [`NoAnswer`].
     pub(super) async fn logs(&self, question: LogQuestion) -> Result<(Box<RawValue>, Held), NoAnswer> {
-        let chain = self.chain.get().ok_or(NoAnswer::NoChain)?;
-        let answer = async { logs::answer(&self.readers().await?.logs, chain, question).await };
-        let answer = self.long.ask(answer).await;
+        let chain = self.chain()?;
+        self.long(async { logs::answer(&self.readers().await?.logs, chain, question).await }).await
+    }
+
+    /// Asks a question that may take long.
+    pub(super) async fn long<T>(
+        &self,
+        question: impl Future<Output = Result<T, NoAnswer>>,
+    ) -> Result<T, NoAnswer> {
+        let answer = self.long.ask(question).await;
         let count = if answer.is_ok() { &self.answered } else { &self.failed };
         count.fetch_add(1, Ordering::Relaxed);
         answer
     }
 
     /// Reads a block, checks it on a thread for blocking work, and keeps it.
-    async fn look_up(
+    pub(super) async fn look_up(
         &self,
         read: impl AsyncFnOnce(&Reader) -> Result<Option<IndexedBlock>, IndexError>,
     ) -> Result<Option<Arc<CheckedBlock>>, NoAnswer> {

@@ -7,11 +7,11 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream;
 use rootlight::light::{
-    INDEX_LOGS, INDEX_RECEIPT, INDEX_TRANSACTION, LogQuestion, NO_RESPONSE, UpstreamRequest, hash_of_params,
-    is_index_question,
+    BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES, INDEX_TRANSACTION, LogQuestion,
+    NO_RESPONSE, TraceQuestion, UpstreamRequest, hash_of_params, is_index_question,
 };
 use rootlight::types::B256;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Notify;
 
 use super::block::About;
@@ -24,7 +24,7 @@ use crate::upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult}
 const PARALLEL: usize = 4;
 
 /// Blocks on top of a block that the index gives. A message whose head was pinned before the block joined the chain would
-/// ask for its header, and the index has no uncles; so many blocks do not come while a message is answered.
+/// ask for its header and uncles, which a backend gives; so many blocks do not come while a message is answered.
 const DEPTH: u64 = 8;
 
 /// A backend with the index before it: the index gives bodies, receipts and places of transactions that it has, and the
@@ -63,6 +63,10 @@ enum Question {
     Older(About, B256),
     /// Logs, which only the index may give.
     Logs(LogQuestion),
+    /// Traces, which only the index may give.
+    Traces(TraceQuestion),
+    /// A part of a block below the proven chain, which only the index may give.
+    BlockPart(BlockQuestion),
     /// A question that cannot be read.
     Malformed,
 }
@@ -81,6 +85,8 @@ impl Question {
             INDEX_TRANSACTION => hash().map(|hash| Self::Older(About::Transaction, hash)),
             INDEX_RECEIPT => hash().map(|hash| Self::Older(About::Receipt, hash)),
             INDEX_LOGS => LogQuestion::of_params(&request.params).map(Self::Logs),
+            INDEX_TRACES => TraceQuestion::of_params(&request.params).map(Self::Traces),
+            INDEX_BLOCK => BlockQuestion::of_params(&request.params).map(Self::BlockPart),
             _ => None,
         };
         question.or_else(|| is_index_question(request).then_some(Self::Malformed))
@@ -101,6 +107,17 @@ impl WithIndex {
             }),
             Question::Logs(question) => Some(match self.index.logs(question).await {
                 Ok((text, held)) => (Ok(text), held),
+                Err(failure) => failed(failure),
+            }),
+            Question::Traces(question) => Some(match self.index.traces(question).await {
+                Ok((text, held)) => (Ok(text), held),
+                Err(failure) => failed(failure),
+            }),
+            Question::BlockPart(question) => Some(match self.index.block_part(question).await {
+                Ok(Some((text, held))) => {
+                    (to_raw_value(&[text]).map_err(|error| NoAnswer::from(error).into()), held)
+                }
+                Ok(None) => (Ok(RawValue::NULL.to_owned()), Held::default()),
                 Err(failure) => failed(failure),
             }),
             Question::Malformed => Some(failed(NoAnswer::Malformed)),

@@ -27,7 +27,7 @@ use crate::keys::{
 };
 use crate::server::KeyAccess;
 
-/// Memory for keys, in bytes: some 150,000 without long lists.
+/// Memory for keys, in bytes: some 100,000 without long lists.
 const MEMORY: u64 = 64 * 1024 * 1024;
 
 /// Longest time of a statement that a request waits for.
@@ -93,6 +93,7 @@ impl ClusterAccess {
         let line = |limit| Line::new(database.clone(), limit);
         let preparing = line(FLUSH_TIME);
         let secret = preparing.run(async |client| {
+            schema::writable(client).await?;
             schema::migrate(client).await?;
             schema::secret(client).await
         });

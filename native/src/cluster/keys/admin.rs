@@ -24,7 +24,7 @@ pub const MAX_PAGE: u32 = 1_000;
 
 /// The keys of a service on many machines, for commands.
 pub struct ClusterKeys {
-    line: Line,
+    pub(super) line: Line,
     /// `None` if it cannot be reached: front ends then learn of changes from the database.
     store: Option<Arc<HotStore>>,
 }
@@ -40,7 +40,7 @@ impl std::fmt::Debug for ClusterKeys {
 pub struct Page {
     /// The keys, by the time they were made.
     pub keys: Vec<Listed>,
-    /// The id after which the next page begins; `None` on the last one.
+    /// Where the next page begins: the id of the last key, or what [`ClusterKeys::search`] takes; `None` on the last page.
     pub next: Option<String>,
 }
 

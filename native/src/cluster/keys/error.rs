@@ -39,6 +39,11 @@ pub enum ClusterKeyError {
         /// The newest version that is known.
         known: u32,
     },
+    /// The database takes no changes.
+    #[error(
+        "the database is read-only, as a replica is: front ends write usage, so --index has to name the primary"
+    )]
+    ReadOnly,
     /// A row does not have the form that this program writes.
     #[error("the database of keys is damaged: {what} of key {id}")]
     Damaged {

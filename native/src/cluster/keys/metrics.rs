@@ -1,13 +1,15 @@
 //! Metrics of keys and quotas on many machines.
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use std::fmt;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 /// Where a key was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Level {
     /// In the memory of the front end.
     Memory,
@@ -23,8 +25,22 @@ pub enum Level {
     Refused,
 }
 
+impl EncodeLabelValue for Level {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Memory => "memory",
+            Self::Store => "store",
+            Self::Database => "database",
+            Self::Absent => "absent",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        };
+        name.encode(encoder)
+    }
+}
+
 /// Who decided about a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// A lease, without asking the store.
     Lease,
@@ -34,6 +50,18 @@ pub enum Decision {
     Refusal,
     /// The front end, because the store did not answer.
     Fallback,
+}
+
+impl EncodeLabelValue for Decision {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Lease => "lease",
+            Self::Store => "store",
+            Self::Refusal => "refusal",
+            Self::Fallback => "fallback",
+        };
+        name.encode(encoder)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -125,5 +153,24 @@ impl ServiceMetrics {
     #[must_use]
     pub fn front_ends(&self) -> u32 {
         u32::try_from(self.front_ends.get()).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_the_words_of_the_documentation() {
+        let metrics = ServiceMetrics::default();
+        metrics.lookup(Level::Memory);
+        metrics.decided(Decision::Fallback);
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for line in [r#"keys_lookups_total{level="memory"} 1"#, r#"keys_messages_total{by="fallback"} 1"#] {
+            assert!(text.contains(line), "{text}");
+        }
     }
 }

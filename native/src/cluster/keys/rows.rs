@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::B256;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::error::ClusterKeyError;
@@ -24,7 +24,8 @@ pub(super) fn whole(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn count(number: i64) -> u64 {
+/// A count of the database.
+pub(super) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
@@ -82,9 +83,20 @@ pub(super) async fn page(
     most: i64,
     today: u64,
 ) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
-    let filter = "WHERE k.number > $1 ORDER BY k.number LIMIT $2";
-    let query = with_usage(filter, today);
-    let rows = client.query_typed(&query, &[(&after, Type::INT4), (&most, Type::INT8)]).await?;
+    let chosen = "WHERE k.number > $1 ORDER BY k.number LIMIT $2";
+    select(client, chosen, "k.number", &[(&after, Type::INT4), (&most, Type::INT8)], today).await
+}
+
+/// Keys with what they were used for: those that a condition on `k` with an order and a limit chooses, in that order.
+pub(super) async fn select(
+    client: &Client,
+    chosen: &str,
+    order: &str,
+    values: &[(&(dyn ToSql + Sync), Type)],
+    today: u64,
+) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+    let query = format!("{} ORDER BY {order}", with_usage(chosen, today));
+    let rows = client.query_typed(&query, values).await?;
     rows.iter().map(|row| used(row, today)).collect()
 }
 
@@ -104,14 +116,15 @@ pub(super) fn day(day: u64) -> i32 {
     i32::try_from(day).unwrap_or(i32::MAX)
 }
 
-fn with_usage(filter: &str, today: u64) -> String {
+/// Keys are chosen first: joined with all usage, a page in the middle of a million keys would read half of it.
+fn with_usage(chosen: &str, today: u64) -> String {
     let today = day(today);
     format!(
         "SELECT {COLUMNS}, coalesce(u.requests, 0), coalesce(u.weight, 0), coalesce(u.refused, 0), \
          coalesce(d.requests, 0), \
          (SELECT json_object_agg(c.class, c.requests)::text FROM service.usage_classes c WHERE c.number = k.number) \
-         FROM service.keys k LEFT JOIN service.usage u ON u.number = k.number \
-         LEFT JOIN service.usage_days d ON d.number = k.number AND d.day = {today} {filter}"
+         FROM (SELECT * FROM service.keys k {chosen}) k LEFT JOIN service.usage u ON u.number = k.number \
+         LEFT JOIN service.usage_days d ON d.number = k.number AND d.day = {today}"
     )
 }
 

@@ -46,6 +46,12 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), ClusterKeyError> 
     migrated
 }
 
+/// Whether the database takes changes; a replica does not.
+pub(super) async fn writable(client: &Client) -> Result<(), ClusterKeyError> {
+    let row = client.query_one("SELECT current_setting('transaction_read_only')::boolean", &[]).await?;
+    if row.try_get(0)? { Err(ClusterKeyError::ReadOnly) } else { Ok(()) }
+}
+
 /// The secret that all front ends share.
 pub(super) async fn secret(client: &Client) -> Result<B256, ClusterKeyError> {
     let row = client.query_one("SELECT marks FROM service.secrets", &[]).await?;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Transaction};
 
 use super::error::ClusterKeyError;
 use super::line::Line;
@@ -38,6 +38,14 @@ const ADD_DAYS: &str = "INSERT INTO service.usage_days AS u (day, number, reques
 const ADD_CLASSES: &str = "INSERT INTO service.usage_classes AS u (number, class, requests) \
     SELECT n, c, sum(r) FROM unnest($1::int4[], $2::text[], $3::int8[]) AS t(n, c, r) \
     GROUP BY n, c ORDER BY n, c ON CONFLICT (number, class) DO UPDATE SET requests = u.requests + excluded.requests";
+// Sums of all keys come last: front ends wait for each other at these few rows, until the end of the transaction.
+const ADD_TOTALS: &str = "INSERT INTO service.usage_totals AS u (day, requests, weight, refused) \
+    SELECT d, sum(r), sum(w), sum(x) FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(d, r, w, x) \
+    GROUP BY d ORDER BY d ON CONFLICT (day) DO UPDATE SET requests = u.requests + excluded.requests, \
+    weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+const ADD_CLASS_TOTALS: &str = "INSERT INTO service.usage_class_totals AS u (class, requests) \
+    SELECT c, sum(r) FROM unnest($1::text[], $2::int8[]) AS t(c, r) \
+    GROUP BY c ORDER BY c ON CONFLICT (class) DO UPDATE SET requests = u.requests + excluded.requests";
 
 /// What a key was used for on a day.
 #[derive(Debug, Clone, Default)]
@@ -121,37 +129,68 @@ impl UsageBook {
             // It was written before, and the answer got lost.
             return Ok(transaction.rollback().await?);
         }
-        let (mut days, mut numbers) = (Vec::new(), Vec::new());
-        let (mut requests, mut weights, mut refused) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut of, mut classes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-        for ((on, number), used) in &flush.entries {
-            let number = i32::try_from(*number).unwrap_or_default();
-            days.push(day(*on));
-            numbers.push(number);
-            requests.push(whole(used.requests));
-            weights.push(whole(used.weight));
-            refused.push(whole(used.refused));
-            for (class, count) in &used.classes {
-                of.push(number);
-                classes.push(*class);
-                counts.push(whole(*count));
-            }
-        }
-        let totals: [(&(dyn ToSql + Sync), Type); 5] = [
-            (&numbers, Type::INT4_ARRAY),
-            (&requests, Type::INT8_ARRAY),
-            (&weights, Type::INT8_ARRAY),
-            (&refused, Type::INT8_ARRAY),
-            (&days, Type::INT4_ARRAY),
-        ];
-        let (first, _) = totals.split_at(4);
-        transaction.execute_typed(ADD, first).await?;
-        transaction.execute_typed(ADD_DAYS, &totals).await?;
-        let by_class: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&of, Type::INT4_ARRAY), (&classes, Type::TEXT_ARRAY), (&counts, Type::INT8_ARRAY)];
-        transaction.execute_typed(ADD_CLASSES, &by_class).await?;
+        Columns::of(&flush.entries).add(&transaction).await?;
         transaction.batch_execute(FORGET).await?;
         Ok(transaction.commit().await?)
+    }
+}
+
+/// Usage as columns of the statements.
+#[derive(Default)]
+struct Columns {
+    days: Vec<i32>,
+    numbers: Vec<i32>,
+    requests: Vec<i64>,
+    weights: Vec<i64>,
+    refused: Vec<i64>,
+    /// The keys of [`Self::classes`].
+    of: Vec<i32>,
+    classes: Vec<&'static str>,
+    counts: Vec<i64>,
+}
+
+impl Columns {
+    fn of(entries: &Entries) -> Self {
+        let mut columns = Self::default();
+        for ((on, number), used) in entries {
+            let number = i32::try_from(*number).unwrap_or_default();
+            columns.days.push(day(*on));
+            columns.numbers.push(number);
+            columns.requests.push(whole(used.requests));
+            columns.weights.push(whole(used.weight));
+            columns.refused.push(whole(used.refused));
+            for (class, count) in &used.classes {
+                columns.of.push(number);
+                columns.classes.push(*class);
+                columns.counts.push(whole(*count));
+            }
+        }
+        columns
+    }
+
+    /// Adds the usage to all tables.
+    async fn add(&self, transaction: &Transaction<'_>) -> Result<(), ClusterKeyError> {
+        let Self { days, numbers, requests, weights, refused, of, classes, counts } = self;
+        let (integers, longs, texts) = (Type::INT4_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY);
+        let by_key: [(&(dyn ToSql + Sync), Type); 5] = [
+            (numbers, integers.clone()),
+            (requests, longs.clone()),
+            (weights, longs.clone()),
+            (refused, longs.clone()),
+            (days, integers.clone()),
+        ];
+        let (first, _) = by_key.split_at(4);
+        transaction.execute_typed(ADD, first).await?;
+        transaction.execute_typed(ADD_DAYS, &by_key).await?;
+        let by_class: [(&(dyn ToSql + Sync), Type); 3] =
+            [(of, integers.clone()), (classes, texts.clone()), (counts, longs.clone())];
+        transaction.execute_typed(ADD_CLASSES, &by_class).await?;
+        let by_day: [(&(dyn ToSql + Sync), Type); 4] =
+            [(days, integers), (requests, longs.clone()), (weights, longs.clone()), (refused, longs.clone())];
+        transaction.execute_typed(ADD_TOTALS, &by_day).await?;
+        let all_classes: [(&(dyn ToSql + Sync), Type); 2] = [(classes, texts), (counts, longs)];
+        transaction.execute_typed(ADD_CLASS_TOTALS, &all_classes).await?;
+        Ok(())
     }
 }
 

@@ -45,6 +45,24 @@ impl StoreMetrics {
         registry.register("connections", "Connections that were made", self.connections.clone());
     }
 
+    /// Commands without an answer.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.get()
+    }
+
+    /// Commands that were not sent: the store was down, or too many waited.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.get()
+    }
+
+    /// Connections that were made.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.connections.get()
+    }
+
     /// Whether all parts of the store answered at the last check.
     #[must_use]
     pub fn is_up(&self) -> bool {

@@ -139,6 +139,7 @@ impl Replay {
             "eth_getUncleByBlockHashAndIndex" => "eth_getUncleByBlockNumberAndIndex",
             "eth_getUncleCountByBlockHash" => "eth_getUncleCountByBlockNumber",
             "rsk_getRawBlockHeaderByHash" | "ext_getRawBlockHeaderByHash" => "rsk_getRawBlockHeaderByNumber",
+            "trace_block" => "trace_block",
             _ => return None,
         };
         let hash: B256 = params.first()?.as_str()?.parse().ok()?;

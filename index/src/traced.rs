@@ -1,0 +1,93 @@
+//! Traces of blocks that are stored already.
+
+use std::time::Duration;
+
+use alloy_primitives::B256;
+
+use crate::error::IndexError;
+use crate::source::{SourceBlock, SourceError};
+use crate::state::{Range, int8, uint};
+use crate::step::{LoadError, LoadEvent, Step};
+use crate::trace_rows::write;
+use crate::writer::{Writer, hash};
+
+impl Writer {
+    /// Stores the traces of blocks that are stored already, in one transaction with the progress. Blocks follow each other
+    /// from the first one of a range that has no traces.
+    ///
+    /// # Errors
+    /// [`IndexError::Progress`] if they do not, [`IndexError::OtherBranch`] if the index has other blocks,
+    /// [`IndexError::Fenced`], and those of the database. Nothing was stored.
+    pub async fn append_traces(&self, first: u64, blocks: &[SourceBlock]) -> Result<u64, IndexError> {
+        let Some(from) = blocks.first().map(|block| block.block.header().number) else { return Ok(0) };
+        let mut client = self.pool.get().await?;
+        let batch = (**client).transaction().await?;
+        batch.batch_execute("SET LOCAL synchronous_commit = off").await?;
+        self.fence(&batch).await?;
+        let sql = "SELECT next_block, traces_next FROM rootlight.ranges WHERE first_block = $1 FOR UPDATE";
+        let row = batch.query_opt(sql, &[&int8(first)]).await?;
+        let Some(row) = row else { return Err(IndexError::Progress { from, next: 0 }) };
+        let (stored, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?));
+        let after = from.saturating_add(blocks.len() as u64);
+        if from != next || after > stored || blocks.iter().any(|block| block.traces.is_none()) {
+            return Err(IndexError::Progress { from, next });
+        }
+        // Traces belong to the branch that the index has.
+        for (block, number) in blocks.iter().zip(from..) {
+            let found: Option<B256> = hash(&batch, number).await?;
+            if block.block.header().number != number || found != Some(block.block.header().hash()) {
+                return Err(IndexError::OtherBranch { number });
+            }
+        }
+        write(&batch, first, from, blocks).await?;
+        batch.commit().await?;
+        Ok(blocks.len() as u64)
+    }
+}
+
+/// Gives stored blocks their traces, as long as any has none, newest partitions first.
+pub(crate) async fn fill(step: &Step, batch: u64) -> Result<(), LoadError> {
+    let gaps: Vec<Range> =
+        step.writer.ranges().await?.into_iter().filter(|range| range.traced < range.next).rev().collect();
+    let missing = gaps.iter().map(|range| range.next.saturating_sub(range.traced));
+    let missing = missing.fold(0, u64::saturating_add);
+    if missing > 0 {
+        (step.observer)(LoadEvent::TracesPlanned(missing));
+    }
+    for range in gaps {
+        fill_range(step, range, batch).await?;
+    }
+    Ok(())
+}
+
+async fn fill_range(step: &Step, range: Range, batch: u64) -> Result<(), LoadError> {
+    let mut next = range.traced;
+    while next < range.next {
+        let last = range.next.min(next.saturating_add(batch.max(1))).saturating_sub(1);
+        let blocks = step.source.blocks(next, last).await?;
+        if blocks.first().is_none_or(|block| block.traces.is_none()) {
+            return Err(SourceError::Lasting(format!("the source gave no traces of block {next}")).into());
+        }
+        let within =
+            blocks.len().min(usize::try_from(last.saturating_sub(next)).unwrap_or(0).saturating_add(1));
+        let blocks = blocks.get(..within).unwrap_or_default();
+        match step.writer.append_traces(range.first, blocks).await {
+            Ok(written) => {
+                (step.observer)(LoadEvent::Traced(written));
+                next = next.saturating_add(written);
+            }
+            // A reorganisation replaced the blocks meanwhile; what is left is planned anew.
+            Err(IndexError::Progress { .. } | IndexError::OtherBranch { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// As [`fill`], again and again.
+pub(crate) async fn follow(step: Step, batch: u64, poll: Duration) -> Result<(), LoadError> {
+    loop {
+        fill(&step, batch).await?;
+        tokio::time::sleep(poll).await;
+    }
+}

@@ -1,0 +1,299 @@
+//! Traces by filter, by block and by transaction.
+
+use alloy_primitives::{Address, B256, Bytes};
+use deadpool_postgres::Transaction;
+use rootlight::types::BlockRef;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::error::IndexError;
+use crate::logs::{FIRST_ROWS, next_rows};
+use crate::lookup::number_of;
+use crate::reader::{Reader, rows, searchable_rows};
+use crate::rows::Fields;
+use crate::state::{int8, ranges, traced};
+use crate::trace::{Trace, TraceKind, TraceOutcome};
+
+/// A trace of the index. Nothing proves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexedTrace {
+    /// The trace.
+    pub trace: Trace,
+    /// Hash of its transaction.
+    pub transaction: B256,
+    /// Its block.
+    pub block: BlockRef,
+}
+
+/// Which transactions' traces are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceFilter {
+    /// Any of these senders; an empty list matches any. No list matches the transaction of REMASC, which has no sender.
+    pub senders: Vec<Address>,
+    /// Any of these recipients; an empty list matches any.
+    pub recipients: Vec<Address>,
+}
+
+/// A part of the traces that a filter selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceRange {
+    /// The first block.
+    pub from: u64,
+    /// The last block.
+    pub to: u64,
+    /// The block up to which the index must have traces; it may have none of the blocks above.
+    pub least: u64,
+    /// Number of traces that are left out.
+    pub after: usize,
+    /// Most traces after those.
+    pub count: usize,
+    /// Most bytes of traces, counted as [`Trace::bytes`].
+    pub bytes: usize,
+}
+
+/// What a filter found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundTraces {
+    /// All that were asked for.
+    All {
+        /// The traces, in the order of the chain.
+        traces: Vec<IndexedTrace>,
+        /// How many of those to leave out were there.
+        skipped: usize,
+        /// The last block that was looked at, unless as many traces as asked for were found.
+        last: u64,
+    },
+    /// The traces take more bytes than were asked for.
+    TooLong,
+}
+
+/// The block whose traces are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traced {
+    /// The block at a height.
+    Number(u64),
+    /// The block with a hash.
+    Hash(B256),
+    /// Of this transaction only.
+    Transaction(B256),
+}
+
+const TRACE: &str = "t.block_number, t.transaction_index, t.trace_address, t.subtraces, t.kind, t.sender, t.recipient, t.value, t.gas, t.gas_used, t.error, t.input, t.output, b.hash AS block_hash";
+
+impl Reader {
+    /// The traces of a block or transaction, and the block; `None` if the index does not have them.
+    ///
+    /// # Errors
+    /// [`IndexError::Untraced`], [`IndexError::Damaged`] and those of the database.
+    pub async fn traces_of(
+        &self,
+        which: Traced,
+    ) -> Result<Option<(BlockRef, Vec<IndexedTrace>)>, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        let (number, index) = match which {
+            Traced::Number(number) => (Some(number), None),
+            Traced::Hash(hash) => (number_of(&question, &hash).await?, None),
+            Traced::Transaction(hash) => place_of(&question, &hash).await?.unzip(),
+        };
+        let covered = traced(&ranges(&*question).await?);
+        let has = |number: &u64| covered.iter().any(|(first, last)| (first..=last).contains(&number));
+        let Some(number) = number.filter(has) else { return Ok(None) };
+        let sql =
+            "SELECT number, hash, EXISTS (SELECT FROM rootlight.untraced WHERE block_number = $1) AS untraced
+                   FROM rootlight.blocks WHERE number = $1";
+        let row = question.query_one(sql, &[&int8(number)]).await?;
+        let fields = Fields::of(&row)?;
+        if fields.get("untraced")? {
+            return Err(IndexError::Untraced { number });
+        }
+        let block = BlockRef { number, hash: fields.hash("hash")? };
+        let sql = format!(
+            "SELECT {TRACE}, x.hash FROM rootlight.traces t
+             JOIN rootlight.transactions x ON x.block_number = $1 AND x.transaction_index = t.transaction_index
+             JOIN rootlight.blocks b ON b.number = $1
+             WHERE t.block_number = $1 AND ($2::integer IS NULL OR t.transaction_index = $2)
+             ORDER BY t.transaction_index, t.trace_index"
+        );
+        let found = rows(&question, &sql, &[&int8(number), &index]).await?;
+        Ok(Some((block, found.iter().map(indexed).collect::<Result<_, _>>()?)))
+    }
+
+    /// The traces of the transactions that a filter selects, in the order of the chain.
+    ///
+    /// # Errors
+    /// [`IndexError::NotTraced`], [`IndexError::Untraced`], [`IndexError::Damaged`] and those of the database.
+    pub async fn traces(&self, filter: &TraceFilter, range: &TraceRange) -> Result<FoundTraces, IndexError> {
+        let mut client = self.client().await?;
+        let question = self.question(&mut client).await?;
+        let TraceRange { from, to, least, after, count, bytes } = *range;
+        let runs = traced(&ranges(&*question).await?);
+        let run = runs.into_iter().find(|(first, end)| *first <= from && from.max(least) <= *end);
+        let Some((_, end)) = run else { return Err(IndexError::NotTraced { from, to: least.max(from) }) };
+        let last = to.min(end);
+        let most = after.saturating_add(count);
+        let mut found = Collected { skip: after, left: count, room: bytes, traces: Vec::new() };
+        let Some(Chosen { condition, terms }) = Chosen::of(filter, from, last) else {
+            return Ok(FoundTraces::All { traces: Vec::new(), skipped: 0, last });
+        };
+        let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
+        check_untraced(&question, &condition, &parameters).await?;
+        // Found transactions are few, and their rows are looked up one by one: each has at least one trace.
+        let sql = format!(
+            "WITH x AS MATERIALIZED (SELECT x.block_number, x.transaction_index, x.hash FROM rootlight.transactions x
+                 WHERE {condition} ORDER BY x.block_number, x.transaction_index LIMIT {most})
+             SELECT {TRACE}, x.hash FROM x
+             JOIN rootlight.traces t ON t.block_number = x.block_number AND t.transaction_index = x.transaction_index
+             JOIN rootlight.blocks b ON b.number = x.block_number
+             WHERE t.block_number BETWEEN {from} AND {last} AND b.number BETWEEN {from} AND {last}
+             ORDER BY x.block_number, x.transaction_index, t.trace_index"
+        );
+        question.batch_execute("SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off").await?;
+        let portal = question.bind(&sql, &parameters).await?;
+        let mut asked = FIRST_ROWS;
+        while found.left > 0 {
+            let rows = question.query_portal(&portal, i32::try_from(asked).unwrap_or(i32::MAX)).await?;
+            if !found.take(&rows)? {
+                return Ok(FoundTraces::TooLong);
+            }
+            if rows.len() < asked {
+                break;
+            }
+            asked = next_rows(&rows);
+        }
+        let skipped = after.saturating_sub(found.skip);
+        Ok(FoundTraces::All { traces: found.traces, skipped, last })
+    }
+}
+
+/// The height and the index of a transaction.
+async fn place_of(question: &Transaction<'_>, hash: &B256) -> Result<Option<(u64, i32)>, IndexError> {
+    let sql = "SELECT block_number, transaction_index FROM rootlight.transactions WHERE hash = $1";
+    let found = searchable_rows(question, sql, "block_number", &hash.as_slice()).await?;
+    let place = |row| {
+        let fields = Fields::of(row)?;
+        Ok((fields.number, fields.get("transaction_index")?))
+    };
+    found.last().map(place).transpose()
+}
+
+/// Refuses a question if a block with too long traces has a transaction that the condition selects.
+async fn check_untraced(
+    question: &Transaction<'_>,
+    condition: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<(), IndexError> {
+    let sql = format!(
+        "SELECT u.block_number FROM rootlight.untraced u
+         JOIN rootlight.transactions x ON x.block_number = u.block_number WHERE {condition} LIMIT 1"
+    );
+    match question.query_opt(&sql, parameters).await? {
+        Some(row) => Err(IndexError::Untraced { number: Fields::of(&row)?.number }),
+        None => Ok(()),
+    }
+}
+
+/// A filter as a condition on transactions `x` with parameters.
+struct Chosen<'a> {
+    condition: String,
+    terms: Vec<Vec<&'a [u8]>>,
+}
+
+impl<'a> Chosen<'a> {
+    /// `None` if no transaction matches.
+    fn of(filter: &'a TraceFilter, from: u64, last: u64) -> Option<Self> {
+        // The bounds are written into the text, so that the planner leaves out other partitions.
+        let mut condition = format!("x.block_number BETWEEN {from} AND {last}");
+        let mut terms: Vec<Vec<&[u8]>> = Vec::new();
+        // The transaction of REMASC has no signature; its sender is stored as zero.
+        let senders =
+            filter.senders.iter().filter(|sender| !sender.is_zero()).map(|sender| sender.as_slice());
+        let recipients = filter.recipients.iter().map(|recipient| recipient.as_slice());
+        let lists = [
+            ("sender", filter.senders.is_empty(), senders.collect::<Vec<_>>()),
+            ("recipient", filter.recipients.is_empty(), recipients.collect()),
+        ];
+        for (column, any, values) in lists {
+            if any {
+                continue;
+            }
+            if values.is_empty() {
+                return None;
+            }
+            terms.push(values);
+            condition.push_str(&format!(" AND x.{column} = ANY(${})", terms.len()));
+        }
+        Some(Self { condition, terms })
+    }
+}
+
+/// The traces that were found so far.
+struct Collected {
+    skip: usize,
+    left: usize,
+    room: usize,
+    traces: Vec<IndexedTrace>,
+}
+
+impl Collected {
+    /// Takes rows; `false` if they exceed the bytes.
+    fn take(&mut self, rows: &[Row]) -> Result<bool, IndexError> {
+        for row in rows {
+            if self.left == 0 {
+                break;
+            }
+            if self.skip > 0 {
+                self.skip = self.skip.saturating_sub(1);
+                continue;
+            }
+            let found = indexed(row)?;
+            match self.room.checked_sub(found.trace.bytes()) {
+                Some(room) => self.room = room,
+                None => return Ok(false),
+            }
+            self.left = self.left.saturating_sub(1);
+            self.traces.push(found);
+        }
+        Ok(true)
+    }
+}
+
+/// A row with the columns of [`TRACE`] and the transaction's hash.
+fn indexed(row: &Row) -> Result<IndexedTrace, IndexError> {
+    let fields = Fields::of(row)?;
+    let number = fields.number;
+    Ok(IndexedTrace {
+        trace: trace(&fields)?,
+        transaction: fields.hash("hash")?,
+        block: BlockRef { number, hash: fields.hash("block_hash")? },
+    })
+}
+
+fn trace(fields: &Fields<'_>) -> Result<Trace, IndexError> {
+    let number = fields.number;
+    let damaged = || IndexError::Damaged { what: "a trace", number };
+    let small = |number: i32| u32::try_from(number).map_err(|_| damaged());
+    let whole = |number: Option<i64>| number.map(u64::try_from).transpose().map_err(|_| damaged());
+    let path: Vec<i32> = fields.get("trace_address")?;
+    let to = fields.get::<Option<&[u8]>>("recipient")?.map(Address::try_from).transpose();
+    let outcome = match (whole(fields.get("gas_used")?)?, fields.get::<Option<&[u8]>>("output")?) {
+        (Some(gas_used), Some(output)) => {
+            Some(TraceOutcome { gas_used, output: Bytes::copy_from_slice(output) })
+        }
+        (None, None) => None,
+        _ => return Err(damaged()),
+    };
+    Ok(Trace {
+        transaction: small(fields.get("transaction_index")?)?,
+        address: path.into_iter().map(small).collect::<Result<_, _>>()?,
+        subtraces: small(fields.get("subtraces")?)?,
+        kind: TraceKind::of_name(fields.get("kind")?).ok_or_else(damaged)?,
+        from: fields.address("sender")?,
+        to: to.map_err(|_| damaged())?,
+        value: fields.numeric("value")?,
+        gas: whole(fields.get("gas")?)?,
+        input: fields.bytes("input")?,
+        outcome,
+        error: fields.get("error")?,
+    })
+}

@@ -1,0 +1,66 @@
+// The state of the service.
+import { bar } from './chart.js';
+import { ago, badge, bytes, element, fill, find, number } from './dom.js';
+
+function tile(name, state, ...facts) {
+  return element('div', { class: 'tile' }, element('dt', {}, name), element('dd', {}, state, ...facts.map((text) => element('p', { class: 'soft' }, text))));
+}
+
+/** Shows what a front end told of itself. */
+export function showHealth({ version, now, chain, backends, store, database, frontEnds, lookups, decisions, methods }) {
+  const { health, head, synced } = chain;
+  const report = database.report;
+  const asked = lookups.memory + lookups.store + lookups.database;
+  find('health').replaceChildren(
+    tile(
+      'Chain',
+      health.ready ? badge('good', synced ? 'in step' : 'ready, behind') : badge('bad', 'not ready'),
+      head ? `Block ${number(head[0])}, ${ago(Math.max(0, now - head[1]))} old` : 'No block yet',
+      ...(health.reason ? [health.reason] : []),
+    ),
+    tile(
+      'Store',
+      store.up ? badge('good', 'answers') : badge('bad', 'away in part'),
+      `${number(store.failed)} commands failed, ${number(store.refused)} refused`,
+      `${number(store.connections)} connections made`,
+    ),
+    tile(
+      'PostgreSQL',
+      report ? badge('good', 'answers') : badge('bad', 'away'),
+      ...(report ? [`${(report.micros / 1000).toFixed(1)} ms, ${bytes(report.bytes)}, version ${report.version}`, `${number(report.keys)} keys made at most`] : [database.error]),
+    ),
+    tile(
+      'Front ends',
+      badge(frontEnds ? 'good' : 'warn', `${number(frontEnds)} known`),
+      `${number(asked)} keys looked up, ${asked ? Math.round((100 * lookups.memory) / asked) : 0} % in memory`,
+      `Limits: ${number(decisions.lease)} by lease, ${number(decisions.store)} by the store, ${number(decisions.refusal + decisions.fallback)} without it`,
+      `Version ${version}`,
+    ),
+  );
+  showBackends(backends, chain.target);
+  const lines = (report?.frontEnds ?? []).map(({ name, secondsAgo }) => [element('code', {}, name), `${ago(secondsAgo)} ago`]);
+  fill(find('front-ends'), 'Front ends', ['Front end', 'Last usage written'], lines, 'None.');
+  ranking(find('methods'), 'Top methods', 'Method', methods.map(({ method, answered, failed }) => [method, answered + failed, failed]));
+}
+
+function showBackends(backends, target) {
+  const rows = backends.map(({ name, healthy, announced, latencyMillis, demerits, lies }) => [
+    name,
+    healthy ? badge('good', 'asked') : badge('bad', 'left alone'),
+    announced === null ? 'unknown' : `${number(announced)}${target !== null && announced < target ? ` (${number(target - announced)} behind)` : ''}`,
+    `${number(latencyMillis)} ms`,
+    number(demerits),
+    lies ? badge('bad', number(lies)) : '0',
+  ]);
+  fill(find('backends'), 'Backends', ['Backend', 'State', 'Block', 'Latency', 'Demerits', 'Lies'], rows, 'None.');
+}
+
+/** A table of names with numbers, the highest first. */
+export function ranking(table, caption, what, entries) {
+  const sorted = entries.toSorted((one, other) => other[1] - one[1]).slice(0, 12);
+  const rows = sorted.map(([name, count, failed]) => {
+    const text = failed ? `${number(count)} (${number(failed)} failed)` : number(count);
+    return [element('code', {}, name), element('span', { class: 'counted' }, bar(count, sorted[0][1]), text)];
+  });
+  fill(table, caption, [what, 'Requests'], rows, 'None yet.');
+}

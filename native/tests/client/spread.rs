@@ -1,0 +1,164 @@
+//! A light client that spreads its requests over equal upstreams, and asks a second one when the first is slow.
+
+use crate::common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use rootlight::consensus::Network;
+use rootlight::dev::Mining;
+use rootlight::light::{SyncOptions, UpstreamRequest};
+use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
+use rootlight_native::local::{LocalOptions, LocalService};
+use rootlight_native::service::Service;
+use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Accounts that are asked about: more rounds than the budget allows to send twice in vain.
+const ACCOUNTS: u32 = 60;
+
+/// A chain of this process as an upstream that can be slow with proofs, or give false ones.
+struct Backend {
+    chain: Arc<LocalService>,
+    name: &'static str,
+    /// Time that a proof takes, in milliseconds; [`u64::MAX`] for ever.
+    delay: AtomicU64,
+    lies: AtomicBool,
+    proofs: AtomicUsize,
+}
+
+async fn ask(service: &dyn Service, method: &str, params: &Value) -> Value {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let body = service.answer(message.to_string().into_bytes()).await.body().unwrap();
+    serde_json::from_str(&body).unwrap()
+}
+
+impl Backend {
+    async fn one(&self, request: UpstreamRequest) -> UpstreamResult {
+        let is_proof = request.method == "eth_getProof";
+        if is_proof {
+            self.proofs.fetch_add(1, Ordering::SeqCst);
+            match self.delay.load(Ordering::SeqCst) {
+                u64::MAX => std::future::pending().await,
+                delay => tokio::time::sleep(Duration::from_millis(delay)).await,
+            }
+        }
+        let params: Value = serde_json::from_str(&request.params).unwrap();
+        let mut answer = ask(&*self.chain, request.method, &params).await;
+        if let Some(error) = answer.get("error") {
+            let (code, message) =
+                (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().into());
+            return Err(UpstreamError::Rpc { code, message, data: None });
+        }
+        let mut text = answer["result"].take().to_string();
+        if is_proof && self.lies.load(Ordering::SeqCst) {
+            let node = text.find(r#""accountProof":["0x"#).unwrap() + 40;
+            let other = if text.as_bytes()[node] == b'0' { "1" } else { "0" };
+            text.replace_range(node..=node, other);
+        }
+        Ok(RawValue::from_string(text).unwrap())
+    }
+}
+
+impl Upstream for Backend {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move {
+            futures::future::join_all(requests.into_iter().map(|request| self.one(request))).await
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+struct World {
+    chain: Arc<LocalService>,
+    backends: [Arc<Backend>; 2],
+    light: LightService,
+}
+
+impl World {
+    async fn new() -> Self {
+        let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
+        let backend = |name| {
+            let (chain, proofs) = (chain.clone(), AtomicUsize::new(0));
+            Arc::new(Backend { chain, name, delay: AtomicU64::new(0), lies: false.into(), proofs })
+        };
+        let backends = ["first", "second"].map(backend);
+        let genesis = ask(&*chain, "eth_getBlockByNumber", &json!(["0x0", false])).await;
+        let hash = genesis["result"]["hash"].as_str().unwrap();
+        let network = Network::regtest();
+        let start = start_checkpoint(Some(&format!("0:{hash}")), &network).unwrap();
+        let options = LightOptions {
+            spread: true,
+            sync: SyncOptions { poll: 50, ..SyncOptions::default() },
+            message_timeout: Duration::from_secs(30),
+            ..LightOptions::default()
+        };
+        let upstreams = backends.iter().map(|backend| backend.clone() as Arc<dyn Upstream>).collect();
+        let light = LightService::start(network, start, upstreams, options);
+        light.settled(Duration::from_secs(60)).await;
+        Self { chain, backends, light }
+    }
+
+    /// Asks about accounts one after another, each of which needs a proof of its own, and compares with the chain.
+    async fn ask_all(&self) {
+        for account in 0..ACCOUNTS {
+            let params = json!([format!("{account:#042x}"), "0x0"]);
+            let proven = ask(&self.light, "eth_getBalance", &params).await;
+            let told = ask(&*self.chain, "eth_getBalance", &params).await;
+            assert_eq!(proven["result"], told["result"], "{proven}");
+            // The turn depends on the time.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    fn proofs(&self) -> [usize; 2] {
+        [0, 1].map(|index| self.backends[index].proofs.load(Ordering::SeqCst))
+    }
+
+    fn demerits(&self) -> [u32; 2] {
+        let upstreams = self.light.vitals().upstreams;
+        [0, 1].map(|index| upstreams[index].demerits)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_upstreams_take_turns() {
+    let world = World::new().await;
+    world.ask_all().await;
+    let [first, second] = world.proofs();
+    assert!(first >= 5 && second >= 5, "{first} and {second}");
+    assert_eq!(world.demerits(), [0, 0]);
+}
+
+/// Without a second upstream each message to the first would fail after its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_hangs_holds_up_no_message() {
+    let world = World::new().await;
+    world.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
+    world.ask_all().await;
+    let [hanging, other] = world.proofs();
+    assert!(hanging >= 5 && other >= 10, "{hanging} and {other}");
+}
+
+/// The slow upstream is asked when the spare one is refuted, and only the liar is blamed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_false_answer_of_the_spare_is_its_own() {
+    let world = World::new().await;
+    world.backends[0].delay.store(400, Ordering::SeqCst);
+    world.backends[1].lies.store(true, Ordering::SeqCst);
+    // The liar is the spare of some of these, and asked first by the others, until it rests.
+    for account in 0..6 {
+        let params = json!([format!("{account:#042x}"), "0x0"]);
+        let proven = ask(&world.light, "eth_getBalance", &params).await;
+        let told = ask(&*world.chain, "eth_getBalance", &params).await;
+        assert_eq!(proven["result"], told["result"], "{proven}");
+    }
+    let [slow, liar] = world.demerits();
+    assert!(slow == 0 && liar > 0, "{slow} and {liar}");
+}

@@ -1,0 +1,75 @@
+//! A store that stalls while a front end polls a filter for its caller, and one that is away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight_native::service::Service as _;
+use serde_json::{Value, json};
+
+use crate::front_ends::{World, ask_of};
+use crate::servers::Servers;
+
+/// Longer than a front end tries to put a filter back.
+const STALL: Duration = Duration::from_secs(4);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_that_failed_while_the_store_stalled_loses_no_event() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let world = World::with(Arc::new(servers), "stall", 1).await;
+    let filter = world.ask("eth_newBlockFilter", json!([])).await;
+    world.of_chain("evm_mine", json!([])).await;
+    world.reached().await;
+    let new = world.of_chain("eth_getBlockByNumber", json!(["latest", false])).await["hash"].clone();
+
+    // The message takes the filter, then waits for a proof, and the store stalls before it is put back.
+    let servers = world.servers.clone();
+    *world.before_proof.lock().unwrap() = Some(Box::new(move || servers.signal(0, "STOP")));
+    let account = "0x00000000000000000000000000000000000000a1";
+    let message = json!([
+        {"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [filter]},
+        {"jsonrpc": "2.0", "id": 2, "method": "eth_getBalance", "params": [account, "latest"]},
+    ]);
+    let answer = world.front_ends[0].answer(message.to_string().into_bytes());
+    let resume = async {
+        tokio::time::sleep(STALL).await;
+        assert!(world.before_proof.lock().unwrap().is_none(), "a proof was asked for");
+        world.servers.signal(0, "CONT");
+    };
+    let (answer, ()) = tokio::join!(answer, resume);
+    let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+    assert!(answer.to_string().contains("ask again"), "{answer}");
+
+    // The caller asks again, as it was told.
+    world
+        .until("a poll", async || {
+            let answer = ask_of(&*world.front_ends[0], "eth_getFilterChanges", json!([filter])).await;
+            match answer {
+                Ok(found) => {
+                    assert_eq!(found, json!([new]));
+                    true
+                }
+                Err(error) => {
+                    assert!(error["message"].as_str().unwrap().contains("ask again"), "{error}");
+                    false
+                }
+            }
+        })
+        .await;
+    assert_eq!(world.ask("eth_getFilterChanges", json!([filter])).await, json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn front_ends_rest_between_reports_while_the_store_is_away() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let world = World::with(Arc::new(servers), "away", 1).await;
+    world.servers.kill(0);
+    let store = &world.stores[0];
+    world.until("the store is down", async || store.metrics().refused() > 0).await;
+    let before = store.metrics().refused();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let reports = store.metrics().refused() - before;
+    assert!(reports < 100, "{reports} reports in two seconds");
+    // It goes on alone, with the newest block.
+    world.of_chain("evm_mine", json!([])).await;
+    world.reached().await;
+}

@@ -1,0 +1,30 @@
+//! The clients of the service.
+
+mod filters;
+mod quotas;
+mod readers;
+mod senders;
+mod subscriptions;
+
+use std::sync::Arc;
+
+pub(crate) use filters::poll;
+pub(crate) use quotas::{Admitted, Limited, flood};
+pub(crate) use readers::read;
+pub(crate) use senders::send;
+pub(crate) use subscriptions::subscribe;
+
+use crate::balancer::{Balancer, Key};
+use crate::chain::Chain;
+use crate::conditions::Conditions;
+
+/// What a client works with.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) balancer: Arc<Balancer>,
+    pub(crate) chain: Arc<Chain>,
+    pub(crate) conditions: Arc<Conditions>,
+    pub(crate) key: Arc<Key>,
+    /// Pause between two rounds.
+    pub(crate) pause: std::time::Duration,
+}

@@ -1,0 +1,49 @@
+//! Faults of a backend and of the chain.
+
+use std::sync::Arc;
+
+use super::Striker;
+use crate::backend::{Backend, Mode};
+
+impl Striker<'_> {
+    fn any_backend(&mut self) -> usize {
+        self.random.below(2) as usize
+    }
+
+    async fn let_be(&mut self, mode: Mode) {
+        let number = self.any_backend();
+        self.world.backends[number].set(mode);
+        self.last().await;
+        self.world.backends[number].set(Mode::Honest);
+    }
+
+    pub(super) async fn let_backend_lie(&mut self) {
+        self.let_be(Mode::Lies).await;
+    }
+
+    pub(super) async fn let_backend_lag(&mut self) {
+        let head = self.world.chain.head().number;
+        self.let_be(Mode::Lags(head)).await;
+    }
+
+    pub(super) async fn let_backend_fork(&mut self) {
+        let branch = Arc::new(self.world.chain.fork().await);
+        self.let_be(Mode::Forks(branch)).await;
+    }
+
+    pub(super) async fn let_backend_hang(&mut self) {
+        self.let_be(Mode::Hangs).await;
+    }
+
+    pub(super) async fn stop_backend(&mut self) {
+        let number = self.any_backend();
+        let backend: &Backend = &self.world.backends[number];
+        backend.go_away().await;
+        self.last().await;
+        backend.come_back().await;
+    }
+
+    pub(super) async fn reorganise(&mut self) {
+        self.world.chain.reorganise(self.length / 3).await;
+    }
+}

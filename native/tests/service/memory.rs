@@ -1,0 +1,82 @@
+//! The resident memory of the front ends over a run.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::programs::Program;
+
+/// A run of at least this length has to keep its memory flat. Caches (24 MiB of proven blocks and state, 16 MiB of answers,
+/// 8 MiB of blocks of the index) fill within the first half of it.
+const LONG: Duration = Duration::from_secs(3_000);
+/// Growth from the second to the last quarter of a run that counts as flat, in percent.
+const GROWTH: u64 = 125;
+
+/// A sample.
+struct Sample {
+    at: Duration,
+    process: u32,
+    kib: u64,
+}
+
+/// The samples of a run.
+pub(crate) struct Memory {
+    started: Instant,
+    front_ends: Vec<Vec<Sample>>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { started: Instant::now(), front_ends: Vec::new() }
+    }
+}
+
+/// Memory of one front end in KiB.
+#[derive(Debug, Serialize)]
+pub(crate) struct Usage {
+    /// Processes that were this front end.
+    pub(crate) processes: usize,
+    pub(crate) start_kib: u64,
+    /// The peaks of the quarters of the run.
+    pub(crate) quarters_kib: [u64; 4],
+    pub(crate) end_kib: u64,
+    /// Whether the last quarter's peak is at most 1.25 times that of the second one; `None` for a short run.
+    pub(crate) flat: Option<bool>,
+}
+
+impl Memory {
+    pub(crate) fn sample(&mut self, front_ends: &[Program]) {
+        let at = self.started.elapsed();
+        self.front_ends.resize_with(front_ends.len(), Vec::new);
+        for (samples, program) in self.front_ends.iter_mut().zip(front_ends) {
+            let kib = program.memory();
+            if kib > 0 {
+                samples.push(Sample { at, process: program.id(), kib });
+            }
+        }
+    }
+
+    /// What was used.
+    pub(crate) fn usage(&self) -> Vec<Usage> {
+        let whole = self.started.elapsed();
+        self.front_ends.iter().map(|samples| usage(samples, whole)).collect()
+    }
+}
+
+fn usage(samples: &[Sample], whole: Duration) -> Usage {
+    let mut quarters_kib = [0; 4];
+    for sample in samples {
+        let quarter = (sample.at.as_secs_f64() / whole.as_secs_f64() * 4.0) as usize;
+        let peak = &mut quarters_kib[quarter.min(3)];
+        *peak = sample.kib.max(*peak);
+    }
+    let changes = samples.windows(2).filter(|pair| pair[0].process != pair[1].process).count();
+    let [_, second, _, last] = quarters_kib;
+    Usage {
+        processes: changes + 1,
+        start_kib: samples.first().map_or(0, |sample| sample.kib),
+        quarters_kib,
+        end_kib: samples.last().map_or(0, |sample| sample.kib),
+        flat: (whole >= LONG).then_some(last * 100 <= second * GROWTH),
+    }
+}

@@ -1,0 +1,160 @@
+//! Traces and uncles of blocks that this client does not prove, from the host's index. Nothing proves them, so they are
+//! `unproven`.
+
+use alloc::{boxed::Box, format, vec};
+
+use serde_json::{json, value::RawValue};
+
+use super::{
+    error::{ParamError, RpcError},
+    method::Method,
+    params::BlockParam,
+    request::Request,
+    trace::{Filter, traced_block},
+};
+use crate::{
+    consensus::ChainView,
+    engine::{Depths, LightView, Refusal, View},
+    exec::trace::MAX_TRACE_BYTES,
+    light::{AskedBlock, BlockPart, BlockQuestion, PinnedHead, TraceQuestion, TraceReply},
+};
+
+/// The only method whose answer may consist of traces that the index gives and of traces that are proven here.
+const FILTER: &str = "trace_filter";
+
+/// The part of a request for traces that the index answers, and the end of the whole range.
+#[derive(Debug)]
+pub(super) struct OlderTraces {
+    pub(super) asked: TraceQuestion,
+    to: u64,
+}
+
+/// What became of the question.
+pub(super) enum AnsweredTraces {
+    /// The answer to the request.
+    Whole(Box<RawValue>),
+    /// The traces of the older blocks, and the filter for the newer ones.
+    Part(Box<RawValue>, Box<RawValue>),
+}
+
+impl OlderTraces {
+    /// The part of a request that the index answers; `None` if the request needs no index, or is refused elsewhere.
+    ///
+    /// # Errors
+    /// The refusal of a range that the profile does not allow.
+    pub(super) fn of(
+        request: &Request,
+        pinned: &PinnedHead,
+        view: &LightView<'_>,
+    ) -> Option<Result<Self, RpcError>> {
+        if request.row.name != FILTER {
+            return None;
+        }
+        let chain = pinned.chain()?;
+        let (head, lowest) = (chain.head().number, chain.lowest());
+        #[cfg(feature = "hosted")]
+        let hosted = super::profile::is_hosted(request.row);
+        #[cfg(not(feature = "hosted"))]
+        let hosted = false;
+        let range = Filter::of_params(request.params(), hosted, |param| height(param, chain));
+        // A filter that cannot be read is refused by its handler.
+        let (filter, from, to) = match range {
+            Ok(range) => range?,
+            Err(error) if refuses_range(&error) => return Some(Err(error.into())),
+            Err(_) => return None,
+        };
+        let most = view.max_traced_blocks();
+        let last = to.min(head.saturating_sub(view.min_depth()));
+        if (from >= lowest && to.saturating_sub(from) < most) || from > last {
+            return None;
+        }
+        // What the index may leave is few enough to be proven here.
+        let least = lowest.saturating_sub(1).max(to.saturating_sub(most)).min(last);
+        let Filter { senders, receivers: recipients, after, count, .. } = filter;
+        let asked = TraceQuestion { from, to: last, least, senders, recipients, after, count };
+        Some(Ok(Self { asked, to }))
+    }
+
+    /// Evaluates the response of the index. `None` if it is not one.
+    pub(super) fn answered(self, response: &RawValue) -> Option<Result<AnsweredTraces, RpcError>> {
+        let reply: TraceReply = serde_json::from_str(response.get()).ok()?;
+        let (count, skipped, last, traces) = match reply {
+            TraceReply::Found { count, skipped, last, traces } => (count, skipped, last, traces),
+            TraceReply::TooLong => {
+                return Some(Err(RpcError::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES })));
+            }
+        };
+        let TraceQuestion { senders, recipients, after, count: most, .. } = self.asked;
+        let left = most.saturating_sub(count);
+        if left == 0 || last >= self.to {
+            return Some(Ok(AnsweredTraces::Whole(traces)));
+        }
+        let rest = json!({
+            "fromBlock": format!("{:#x}", last.saturating_add(1)),
+            "toBlock": format!("{:#x}", self.to),
+            "fromAddress": senders,
+            "toAddress": recipients,
+            "after": after.saturating_sub(skipped),
+            "count": left,
+        });
+        let rest = serde_json::value::to_raw_value(&rest).ok()?;
+        Some(Ok(AnsweredTraces::Part(traces, rest)))
+    }
+}
+
+/// A request of the same method with another filter.
+pub(super) fn rest(row: &'static Method, filter: Box<RawValue>) -> Option<Request> {
+    Request::new(row, vec![filter]).ok()
+}
+
+fn refuses_range(error: &ParamError) -> bool {
+    matches!(error, ParamError::BlockRange | ParamError::TraceRange(_))
+}
+
+/// The height that an end of a range means; `None` for a block that may not be on the chain.
+fn height(param: &BlockParam, chain: &ChainView) -> Option<u64> {
+    let head = chain.head().number;
+    let depths = Depths::default();
+    match param {
+        BlockParam::Latest | BlockParam::Pending => Some(head),
+        BlockParam::Safe => Some(head.saturating_sub(depths.safe)),
+        BlockParam::Finalized => Some(head.saturating_sub(depths.finalized)),
+        BlockParam::Earliest => Some(0),
+        BlockParam::Number(number, _) => Some(number.unwrap_or(u64::MAX).min(head)),
+        BlockParam::Hash { hash, .. } => {
+            let header = chain.by_hash(hash)?;
+            chain.is_canonical(header.number, hash).then_some(header.number)
+        }
+    }
+}
+
+/// The question about a part of a block below the start, for a request that was refused; `None` for other methods.
+pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestion> {
+    let params = request.params();
+    if let Refusal::PlacedTooOld { transaction, .. } = refusal {
+        let block = AskedBlock::Transaction(*transaction);
+        return (request.row.name == "trace_transaction")
+            .then_some(BlockQuestion { block, part: BlockPart::Traces });
+    }
+    let part = match request.row.name {
+        "trace_block" => BlockPart::Traces,
+        "eth_getUncleCountByBlockHash" | "eth_getUncleCountByBlockNumber" => BlockPart::UncleCount,
+        "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
+            BlockPart::Uncle(params.index(1).ok()?)
+        }
+        _ => return None,
+    };
+    let block = match request.row.params.first()?.kind {
+        "HASH" => AskedBlock::Hash(params.hash(0, "block hash").ok()?),
+        _ => match traced_block(params.block(0)).ok()? {
+            BlockParam::Earliest => AskedBlock::Number(0),
+            BlockParam::Number(Some(number), _) => AskedBlock::Number(number),
+            BlockParam::Hash { hash, .. } => AskedBlock::Hash(hash),
+            _ => return None,
+        },
+    };
+    // A header that is not proven may be one below the start; the index tells.
+    let old = matches!(refusal, Refusal::TooOld { .. })
+        || (matches!(block, AskedBlock::Hash(_)) && refusal.code() == -32002);
+    old.then_some(BlockQuestion { block, part })
+}
