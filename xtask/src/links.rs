@@ -1,4 +1,5 @@
-//! Checks that every relative link in a tracked Markdown file leads to an existing file.
+//! Checks that every relative link in a tracked Markdown file leads to an existing file, and that the rows of each table
+//! have as many cells as its head.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::steps::Outcome;
 /// Checks all tracked Markdown files.
 pub(crate) fn check(_log: &mut Log) -> Outcome {
     let list = ask("git", &["ls-files", "*.md"]).ok_or("git is missing")?;
-    let mut dead = Vec::new();
+    let (mut dead, mut uneven) = (Vec::new(), Vec::new());
     for name in list.lines() {
         let text = std::fs::read_to_string(root().join(name)).map_err(|e| format!("{name}: {e}"))?;
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));
@@ -17,12 +18,36 @@ pub(crate) fn check(_log: &mut Log) -> Outcome {
                 dead.push(format!("{name}: {link}"));
             }
         }
+        uneven.extend(uneven_rows(&text).into_iter().map(|line| format!("{name}:{line}")));
     }
-    if dead.is_empty() {
-        Ok(format!("{} documents", list.lines().count()))
-    } else {
-        Err(format!("links to missing files:\n    {}", dead.join("\n    ")))
+    if !dead.is_empty() {
+        return Err(format!("links to missing files:\n    {}", dead.join("\n    ")));
     }
+    if !uneven.is_empty() {
+        return Err(format!("rows with other cells than their table's head:\n    {}", uneven.join("\n    ")));
+    }
+    Ok(format!("{} documents", list.lines().count()))
+}
+
+/// The numbers of the lines of tables that have more or fewer cells than the line above.
+fn uneven_rows(text: &str) -> Vec<usize> {
+    let (mut uneven, mut above) = (Vec::new(), None);
+    for (number, line) in (1..).zip(text.lines()) {
+        let here = line.starts_with('|').then(|| bars(line));
+        if let (Some(above), Some(here)) = (above, here)
+            && above != here
+        {
+            uneven.push(number);
+        }
+        above = here;
+    }
+    uneven
+}
+
+/// Counts the bars between the cells of a row: not those in code or behind a backslash.
+fn bars(row: &str) -> usize {
+    let text: String = row.split('`').step_by(2).collect();
+    text.matches('|').count() - text.matches("\\|").count()
 }
 
 /// The targets of `[text](target)` links that are relative paths, without their anchors.
@@ -42,5 +67,10 @@ mod tests {
     fn links_to_files_are_found_and_other_links_ignored() {
         let text = "see [a](docs/a.md#part), [b](https://example.org/x.md), [c](#here) and [d](LICENSE-MIT)";
         assert_eq!(relative_links(text), ["docs/a.md", "LICENSE-MIT"]);
+    }
+    #[test]
+    fn rows_that_do_not_fit_their_table_are_found() {
+        assert!(uneven_rows("| a | b |\n|---|---|\n| `x|y` | 1 \\| 2 |\n\n| other |\n|---|").is_empty());
+        assert_eq!(uneven_rows("| a | b |\n|---|---|\n| 1 | 2 | 3 |\n| 4 | 5 |"), [3, 4]);
     }
 }
