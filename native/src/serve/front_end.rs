@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
+use super::ahead::Ahead;
 use super::backend::NewBlocks;
 use super::calls::{Calls, Made};
 use super::filters::{FilterError, SharedFilters};
@@ -33,6 +34,7 @@ pub struct FrontEnd {
     filters: SharedFilters,
     sent: Arc<SentTransactions>,
     kept: KeptAnswers,
+    ahead: Arc<Ahead>,
     store: Arc<HotStore>,
     access: Option<Arc<ClusterAccess>>,
     /// The name of this front end, which no other has.
@@ -77,9 +79,22 @@ impl FrontEnd {
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
         let kept = KeptAnswers::new(store.clone(), seal.clone(), &format!("{chain} {}", light.settings()));
         let filters = SharedFilters::new(store.clone(), seal, sent.clone(), chain);
-        let agreement = Agreement::new(store_of_heads, light.served_head(), new_blocks, name.clone(), chain);
+        let ahead = Arc::new(Ahead::new(light.served_head()));
+        let (head, told) = (light.served_head(), ahead.clone());
+        let agreement = Agreement::new(store_of_heads, head, told, new_blocks, name.clone(), chain);
         let tasks = vec![tokio::spawn(agreement.run()), tokio::spawn(sent.clone().follow(light.clone()))];
-        Self { light, filters, sent, kept, store, access, name, messages: AtomicU64::new(0), tasks }
+        Self { light, filters, sent, kept, ahead, store, access, name, messages: AtomicU64::new(0), tasks }
+    }
+
+    /// Answers a message from the block that this front end shows.
+    fn answer_now<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+        if Calls::may_be(&message) {
+            return Box::pin(self.answer_shared(caller, message));
+        }
+        match self.kept.question(&message) {
+            Some(question) => Box::pin(self.kept.answer(&self.light, caller, message, question)),
+            None => self.light.answer_to(caller, message),
+        }
     }
 
     /// Answers a message that may concern filters or the pool.
@@ -139,13 +154,13 @@ async fn refused(message: Vec<u8>, error: &FilterError) -> HeldAnswer {
 
 impl Service for FrontEnd {
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
-        if Calls::may_be(&message) {
-            return Box::pin(self.answer_shared(caller, message));
+        if !self.ahead.is_unsure() {
+            return self.answer_now(caller, message);
         }
-        match self.kept.question(&message) {
-            Some(question) => Box::pin(self.kept.answer(&self.light, caller, message, question)),
-            None => self.light.answer_to(caller, message),
-        }
+        Box::pin(async move {
+            self.ahead.wait_for_named(&message).await;
+            self.answer_now(caller, message).await
+        })
     }
 
     fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {

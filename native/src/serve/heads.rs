@@ -2,7 +2,7 @@
 //!
 //! Each front end follows the chain by itself and reports its last blocks to the store; a script there decides. While the
 //! store cannot be reached, each front end shows its own newest block: it is verified, but for that time front ends may
-//! differ by a block.
+//! differ by a block ([`Ahead`]).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use rootlight::types::{B256, BlockRef};
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{info, warn};
 
+use super::ahead::Ahead;
 use super::backend::NewBlocks;
 use crate::cluster::store::{HotStore, Script, StoreError};
 use crate::light::{Door, ServedHead, Shown};
@@ -43,6 +44,7 @@ type Reply = (String, u64, String, String, u64);
 pub(super) struct Agreement {
     store: Arc<HotStore>,
     head: ServedHead,
+    ahead: Arc<Ahead>,
     new_blocks: NewBlocks,
     name: String,
     /// The key of the agreement, and the channel of its changes.
@@ -65,6 +67,7 @@ impl Agreement {
     pub(super) fn new(
         store: Arc<HotStore>,
         head: ServedHead,
+        ahead: Arc<Ahead>,
         new_blocks: NewBlocks,
         name: String,
         chain: u64,
@@ -74,6 +77,7 @@ impl Agreement {
         Self {
             store,
             head,
+            ahead,
             new_blocks,
             name,
             key,
@@ -129,6 +133,7 @@ impl Agreement {
         match self.report(&blocks, work.to_be_bytes::<32>().into()).await {
             Ok(reply) => self.obey(reply, sent),
             Err(error) => {
+                self.ahead.report_failed();
                 self.alone(&error);
                 false
             }

@@ -5,6 +5,7 @@
 //! the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
 
 mod admin;
+mod ahead;
 mod backend;
 mod calls;
 mod filters;

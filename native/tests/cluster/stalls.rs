@@ -73,3 +73,37 @@ async fn front_ends_rest_between_reports_while_the_store_is_away() {
     world.of_chain("evm_mine", json!([])).await;
     world.reached().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_store_messages_wait_for_blocks_that_other_front_ends_may_show() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let world = World::with(Arc::new(servers), "ahead", 1).await;
+    let front_end = &*world.front_ends[0];
+    let block = |number: u64| json!([format!("{number:#x}"), false]);
+    // All front ends show the same block while the store works.
+    assert_eq!(ask_of(front_end, "eth_getBlockByNumber", block(2)).await, Ok(Value::Null));
+    world.servers.kill(0);
+    let store = &world.stores[0];
+    world.until("the store is down", async || store.metrics().refused() > 0).await;
+    world
+        .until("it goes on alone", async || ask_of(front_end, "eth_blockNumber", json!([])).await.is_ok())
+        .await;
+
+    // Another front end has shown block 2 already.
+    let range = json!([{"fromBlock": "0x2", "toBlock": "0x2"}]);
+    let mined = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        world.log().await;
+    };
+    let (found, logs, far, ()) = tokio::join!(
+        ask_of(front_end, "eth_getBlockByNumber", block(2)),
+        ask_of(front_end, "eth_getLogs", range),
+        ask_of(front_end, "eth_getBlockByNumber", block(100)),
+        mined
+    );
+    assert_eq!(found.unwrap()["hash"], world.of_chain("eth_getBlockByNumber", block(2)).await["hash"]);
+    assert_eq!(logs.unwrap().as_array().unwrap().len(), 1);
+    assert_eq!(far, Ok(Value::Null));
+    // One that does not come is unknown.
+    assert_eq!(ask_of(front_end, "eth_getBlockByNumber", block(3)).await, Ok(Value::Null));
+}

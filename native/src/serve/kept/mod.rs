@@ -21,6 +21,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tracing::debug;
 
+pub(super) use self::question::quantity;
 use self::question::{Question, is_final, verified_result};
 use super::seal::Seal;
 use crate::budget;

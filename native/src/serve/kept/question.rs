@@ -140,7 +140,7 @@ pub(super) fn is_final(block: &BlockRef, chain: &ChainView) -> bool {
 }
 
 /// A number of a block as the specification writes it.
-fn quantity(param: &RawValue) -> Option<u64> {
+pub(in crate::serve) fn quantity(param: &RawValue) -> Option<u64> {
     let digits = serde_json::from_str::<&str>(param.get()).ok()?.strip_prefix("0x")?;
     let is_number = (1..=16).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     u64::from_str_radix(digits, 16).ok().filter(|_| is_number)

@@ -1,0 +1,142 @@
+//! Messages about blocks that other front ends may show already.
+//!
+//! While the store fails, each front end shows its own newest block. A client that has seen a block at one of them and asks
+//! the next one about its number would hear that there is none, or get the logs of the blocks before it. So a message
+//! that names one of the next blocks waits for it for a moment.
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rootlight::rpc::envelope::{MAX_BATCH, Message};
+use rootlight::rpc::methods;
+use serde_json::value::RawValue;
+
+use super::kept::quantity;
+use crate::light::ServedHead;
+use crate::priority::SHORT_JSON;
+
+/// How long after a report that failed front ends may differ.
+const UNSURE: Duration = Duration::from_secs(5);
+/// How many blocks above its head a front end waits for.
+const NEXT: u64 = 16;
+/// Longest wait for such a block.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// Members of a parameter that name blocks: of EIP-1898, and of filters.
+const MEMBERS: [&str; 3] = ["blockNumber", "fromBlock", "toBlock"];
+
+/// The indices of the parameters that name blocks, by the method's name.
+static PLACES: LazyLock<BTreeMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
+    let names_blocks = |kind: &str| matches!(kind, "BLOCK" | "LOG_FILTER" | "TRACE_FILTER");
+    let mut places = BTreeMap::new();
+    for row in methods() {
+        let of_row: Vec<usize> =
+            (0..).zip(row.params).filter(|(_, param)| names_blocks(param.kind)).map(|(at, _)| at).collect();
+        for name in [row.name].into_iter().chain(row.aliases.iter().copied()) {
+            places.insert(name, of_row.clone());
+        }
+    }
+    places
+});
+
+/// Lets messages wait for blocks that other front ends may show.
+pub(super) struct Ahead {
+    head: ServedHead,
+    unsure_until: Mutex<Option<Instant>>,
+}
+
+impl Ahead {
+    /// For the messages that see this head.
+    pub(super) const fn new(head: ServedHead) -> Self {
+        Self { head, unsure_until: Mutex::new(None) }
+    }
+
+    /// Notes that a report about the head failed.
+    pub(super) fn report_failed(&self) {
+        *self.unsure_until.lock().unwrap_or_else(PoisonError::into_inner) =
+            Instant::now().checked_add(UNSURE);
+    }
+
+    /// Whether other front ends may show other blocks.
+    pub(super) fn is_unsure(&self) -> bool {
+        let until = *self.unsure_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Waits for the newest block that a message names, if it is one of the next.
+    pub(super) async fn wait_for_named(&self, message: &[u8]) {
+        let mut changes = self.head.changes();
+        let Some(head) = self.head.served() else { return };
+        let is_next = |number: &u64| (1..=NEXT).contains(&number.saturating_sub(head.number));
+        let Some(wanted) = named(message).into_iter().filter(is_next).max() else { return };
+        let reached = async {
+            while self.head.served().is_none_or(|head| head.number < wanted) {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // A block that does not come in time is answered as unknown.
+        let _ = tokio::time::timeout(WAIT, reached).await;
+    }
+}
+
+/// The numbers of blocks that a message names; none of a long one.
+fn named(message: &[u8]) -> Vec<u64> {
+    if message.len() > SHORT_JSON {
+        return Vec::new();
+    }
+    let entries = match Message::parse(message, MAX_BATCH) {
+        Ok(Message::Single(entry)) => vec![entry],
+        Ok(Message::Batch(entries)) => entries,
+        Ok(Message::EmptyBatch) | Err(_) => return Vec::new(),
+    };
+    let mut numbers = Vec::new();
+    for call in entries.into_iter().filter_map(|entry| entry.call.ok()) {
+        let places = PLACES.get(call.method.as_str()).map_or(&[][..], Vec::as_slice);
+        places.iter().filter_map(|at| call.params.get(*at)).for_each(|param| read(param, &mut numbers));
+    }
+    numbers
+}
+
+/// Adds the numbers of blocks in a parameter.
+fn read(param: &RawValue, numbers: &mut Vec<u64>) {
+    match serde_json::from_str::<BTreeMap<String, &RawValue>>(param.get()) {
+        Ok(members) => {
+            numbers
+                .extend(MEMBERS.iter().filter_map(|name| members.get(*name)).filter_map(|end| quantity(end)));
+        }
+        Err(_) => numbers.extend(quantity(param)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_named_by_numbers_maps_and_filters() {
+        let of = |method: &str, params: &str| {
+            named(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#).as_bytes())
+        };
+        assert_eq!(of("eth_getBalance", r#"["0x01","0x1f"]"#), [31]);
+        assert_eq!(of("eth_call", r#"[{"to":"0x01"},{"blockNumber":"0x2"}]"#), [2]);
+        assert_eq!(of("eth_getBlockByNumber", r#"["0x7",true]"#), [7]);
+        assert_eq!(of("eth_getLogs", r#"[{"fromBlock":"0x1","toBlock":"0x2","address":"0x03"}]"#), [1, 2]);
+        assert_eq!(of("trace_filter", r#"[{"toBlock":"0x9"}]"#), [9]);
+        let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"eth_getCode","params":["0x01","0x1"]},
+            {"jsonrpc":"2.0","id":2,"method":"eth_blockNumber"},{"id":3},
+            {"jsonrpc":"2.0","id":4,"method":"eth_getStorageAt","params":["0x01","0x5","0x3"]}]"#;
+        assert_eq!(named(batch.as_bytes()), [1, 3]);
+        for (method, params) in [
+            ("eth_getBalance", r#"["0x01","latest"]"#),
+            ("eth_getLogs", r#"[{"blockHash":"0x1"}]"#),
+            ("eth_getUncleCountByBlockHash", r#"["0x1"]"#),
+            ("no_such", r#"["0x1"]"#),
+        ] {
+            assert_eq!(of(method, params), [0; 0], "{method} {params}");
+        }
+        assert!(named(b"{").is_empty() && named(&vec![b' '; SHORT_JSON + 1]).is_empty());
+    }
+}
