@@ -7,14 +7,14 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{CancelToken, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::debug;
 
 use crate::error::IndexError;
 
 /// Longest wait for a connection, and for a free one of a pool.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Name of the connections in `pg_stat_activity`.
 const APPLICATION: &str = "rootlight";
@@ -95,6 +95,17 @@ impl Database {
             }
         };
         Ok(client)
+    }
+
+    /// Asks the server to cancel the statement that runs on the connection of a token.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub(crate) async fn cancel(&self, token: &CancelToken) -> Result<(), tokio_postgres::Error> {
+        match &self.tls {
+            None => token.cancel_query(NoTls).await,
+            Some(tls) => token.cancel_query(MakeRustlsConnect::new(tls.clone())).await,
+        }
     }
 
     /// Makes a pool of at most `size` connections, which are opened when they are needed.

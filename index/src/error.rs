@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use deadpool_postgres::TimeoutType;
 use rootlight::consensus::BodyError;
 use rootlight::types::SenderError;
 use tokio_postgres::error::SqlState;
@@ -17,9 +18,12 @@ pub enum IndexError {
     /// The database refused, or the connection broke.
     #[error("{}", database_text(.0))]
     Database(#[from] tokio_postgres::Error),
-    /// No connection is free, or none can be made.
+    /// No connection can be made.
     #[error("no connection to the database: {0}")]
     Pool(String),
+    /// All connections of the pool are in use.
+    #[error("no connection to the database became free in time; ask again")]
+    NoneFree,
     /// The server accepted a connection, and began no session in time.
     #[error("the database accepts connections but did not answer within {} s", .0.as_secs())]
     Silent(Duration),
@@ -173,7 +177,7 @@ impl IndexError {
                 Some(code) => PASSING.contains(code),
                 None => error.is_closed() || std::error::Error::source(error).is_some_and(is_io),
             },
-            Self::Pool(_) | Self::Silent(_) => true,
+            Self::Pool(_) | Self::NoneFree | Self::Silent(_) => true,
             _ => false,
         }
     }
@@ -218,6 +222,7 @@ impl From<deadpool_postgres::PoolError> for IndexError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         match error {
             deadpool_postgres::PoolError::Backend(error) => Self::Database(error),
+            deadpool_postgres::PoolError::Timeout(TimeoutType::Wait) => Self::NoneFree,
             other => Self::Pool(other.to_string()),
         }
     }
@@ -291,4 +296,20 @@ pub enum TraceError {
         /// Index of the transaction.
         index: usize,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use deadpool_postgres::PoolError;
+
+    use super::*;
+
+    #[test]
+    fn a_pool_without_a_free_connection_differs_from_one_that_cannot_connect() {
+        assert!(matches!(PoolError::Timeout(TimeoutType::Wait).into(), IndexError::NoneFree));
+        for other in [TimeoutType::Create, TimeoutType::Recycle] {
+            assert!(matches!(PoolError::Timeout(other).into(), IndexError::Pool(_)), "{other:?}");
+        }
+        assert!(IndexError::NoneFree.is_passing());
+    }
 }

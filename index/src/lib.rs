@@ -24,6 +24,7 @@
 mod backfill;
 mod block;
 mod connect;
+mod connection;
 mod copy;
 mod error;
 mod loader;

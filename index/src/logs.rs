@@ -70,7 +70,11 @@ impl Reader {
         let (sender, receiver) = mpsc::channel(WAITING);
         let (reader, filter) = (self.clone(), filter.clone());
         tokio::spawn(async move {
-            if let Err(error) = reader.send_logs(&filter, from, to, &sender).await {
+            let sent = tokio::select! {
+                sent = reader.send_logs(&filter, from, to, &sender) => sent,
+                () = sender.closed() => return,
+            };
+            if let Err(error) = sent {
                 // The receiver may be gone.
                 let _ = sender.send(Err(error)).await;
             }
@@ -85,30 +89,7 @@ impl Reader {
         to: u64,
         sender: &mpsc::Sender<Result<Vec<IndexedLog>, IndexError>>,
     ) -> Result<(), IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        check_covered(&*question, from, to).await?;
-        let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(()) };
-        let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
-        let sql =
-            format!("SELECT {LOG} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index");
-        let portal = question.bind(&sql, &parameters).await?;
-        let fetch =
-            async |rows: usize| question.query_portal(&portal, i32::try_from(rows).unwrap_or(i32::MAX)).await;
-        let mut asked = FIRST_ROWS;
-        let mut rows = fetch(asked).await?;
-        loop {
-            let last = rows.len() < asked;
-            asked = next_rows(&rows);
-            // The next rows are on their way while these are decoded.
-            let ahead = async { if last { Ok(Vec::new()) } else { fetch(asked).await } };
-            let (logs, ahead) = tokio::join!(placed(&question, &rows), ahead);
-            let logs = logs?;
-            if (!logs.is_empty() && sender.send(Ok(logs)).await.is_err()) || last {
-                return Ok(());
-            }
-            rows = ahead?;
-        }
+        self.ask(async |question| send_logs(question, filter, from, to, sender).await).await
     }
 
     /// The blocks from one to another, both included, that have a log for a filter, in ascending order: candidates for a
@@ -117,14 +98,47 @@ impl Reader {
     /// # Errors
     /// [`IndexError::NotCovered`] and those of the database.
     pub async fn log_blocks(&self, filter: &LogFilter, from: u64, to: u64) -> Result<Vec<u64>, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        check_covered(&*question, from, to).await?;
-        let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(Vec::new()) };
-        let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
-        let sql = format!("SELECT DISTINCT block_number FROM rootlight.logs WHERE {condition} ORDER BY 1");
-        let rows = question.query(&sql, &parameters).await?;
-        rows.iter().map(|row| Ok(uint(row.try_get(0)?))).collect()
+        self.ask(async |question| {
+            check_covered(&**question, from, to).await?;
+            let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(Vec::new()) };
+            let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
+            let sql =
+                format!("SELECT DISTINCT block_number FROM rootlight.logs WHERE {condition} ORDER BY 1");
+            let rows = question.query(&sql, &parameters).await?;
+            rows.iter().map(|row| Ok(uint(row.try_get(0)?))).collect()
+        })
+        .await
+    }
+}
+
+/// Sends the logs that a filter selects, in pieces.
+async fn send_logs(
+    question: &Transaction<'_>,
+    filter: &LogFilter,
+    from: u64,
+    to: u64,
+    sender: &mpsc::Sender<Result<Vec<IndexedLog>, IndexError>>,
+) -> Result<(), IndexError> {
+    check_covered(&**question, from, to).await?;
+    let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(()) };
+    let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
+    let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index");
+    let portal = question.bind(&sql, &parameters).await?;
+    let fetch =
+        async |rows: usize| question.query_portal(&portal, i32::try_from(rows).unwrap_or(i32::MAX)).await;
+    let mut asked = FIRST_ROWS;
+    let mut rows = fetch(asked).await?;
+    loop {
+        let last = rows.len() < asked;
+        asked = next_rows(&rows);
+        // The next rows are on their way while these are decoded.
+        let ahead = async { if last { Ok(Vec::new()) } else { fetch(asked).await } };
+        let (logs, ahead) = tokio::join!(placed(question, &rows), ahead);
+        let logs = logs?;
+        if (!logs.is_empty() && sender.send(Ok(logs)).await.is_err()) || last {
+            return Ok(());
+        }
+        rows = ahead?;
     }
 }
 

@@ -74,9 +74,7 @@ impl Reader {
     /// # Errors
     /// [`IndexError::Damaged`] and those of the database.
     pub async fn block(&self, number: u64) -> Result<Option<IndexedBlock>, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        self.block_at(&question, number).await
+        self.ask(async |question| self.block_at(question, number).await).await
     }
 
     /// The block with this hash; `None` if the index does not have it.
@@ -84,12 +82,11 @@ impl Reader {
     /// # Errors
     /// [`IndexError::Damaged`] and those of the database.
     pub async fn block_with_hash(&self, hash: &B256) -> Result<Option<IndexedBlock>, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        match number_of(&question, hash).await? {
-            Some(number) => self.block_at(&question, number).await,
+        self.ask(async |question| match number_of(question, hash).await? {
+            Some(number) => self.block_at(question, number).await,
             None => Ok(None),
-        }
+        })
+        .await
     }
 
     /// The block of the transaction with this hash; `None` if the index does not have it, which proves nothing.
@@ -97,13 +94,14 @@ impl Reader {
     /// # Errors
     /// [`IndexError::Damaged`] and those of the database.
     pub async fn block_of_transaction(&self, hash: &B256) -> Result<Option<IndexedBlock>, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
         let sql = "SELECT block_number FROM rootlight.transactions WHERE hash = $1";
-        match searchable_rows(&question, sql, "block_number", &hash.as_slice()).await?.last() {
-            Some(row) => self.block_at(&question, Fields::of(row)?.number).await,
-            None => Ok(None),
-        }
+        self.ask(async |question| {
+            match searchable_rows(question, sql, "block_number", &hash.as_slice()).await?.last() {
+                Some(row) => self.block_at(question, Fields::of(row)?.number).await,
+                None => Ok(None),
+            }
+        })
+        .await
     }
 
     async fn block_at(
@@ -135,9 +133,7 @@ impl Reader {
     /// # Errors
     /// Those of the database.
     pub async fn number_of(&self, hash: &B256) -> Result<Option<u64>, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        number_of(&question, hash).await
+        self.ask(async |question| number_of(question, hash).await).await
     }
 
     /// The transaction with this hash; `None` if the index does not have it, which proves nothing.
@@ -145,9 +141,7 @@ impl Reader {
     /// # Errors
     /// [`IndexError::Damaged`] and those of the database.
     pub async fn transaction(&self, hash: &B256) -> Result<Option<IndexedTransaction>, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        transaction(&question, hash).await
+        self.ask(async |question| transaction(question, hash).await).await
     }
 
     /// The receipt of the transaction with this hash; `None` if the index does not have it, which proves nothing.
@@ -155,17 +149,17 @@ impl Reader {
     /// # Errors
     /// [`IndexError::Damaged`] and those of the database.
     pub async fn receipt(&self, hash: &B256) -> Result<Option<IndexedReceipt>, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        let Some(transaction) = transaction(&question, hash).await? else { return Ok(None) };
-        let number = transaction.block.number;
-        let mut receipts = receipts(&question, number, Some(transaction.index)).await?;
-        match receipts.pop() {
-            Some((receipt, first_log_index)) => {
-                Ok(Some(IndexedReceipt { receipt, first_log_index, transaction }))
+        self.ask(async |question| {
+            let Some(transaction) = transaction(question, hash).await? else { return Ok(None) };
+            let number = transaction.block.number;
+            match receipts(question, number, Some(transaction.index)).await?.pop() {
+                Some((receipt, first_log_index)) => {
+                    Ok(Some(IndexedReceipt { receipt, first_log_index, transaction }))
+                }
+                None => Err(IndexError::Damaged { what: "a missing row", number }),
             }
-            None => Err(IndexError::Damaged { what: "a missing row", number }),
-        }
+        })
+        .await
     }
 }
 

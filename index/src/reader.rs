@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool, Transaction};
+use deadpool_postgres::{Pool, Transaction};
 use rootlight::consensus::Network;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, IsolationLevel, Row};
 
 use crate::connect::Database;
+use crate::connection::Connection;
 use crate::error::IndexError;
 use crate::schema;
 use crate::state::{covered, covers, int8, layout, ranges, uint};
@@ -48,6 +49,7 @@ pub struct Status {
 #[derive(Debug, Clone)]
 pub struct Reader {
     pool: Pool,
+    database: Database,
     network: Arc<Network>,
     timeout: Duration,
 }
@@ -69,7 +71,7 @@ impl Reader {
         let known = schema::known_version();
         layout(&**client, &network).await?.ok_or(IndexError::OlderSchema { found: 0, known })?;
         drop(client);
-        Ok(Self { pool, network, timeout: options.timeout })
+        Ok(Self { pool, database: database.clone(), network, timeout: options.timeout })
     }
 
     /// The network of the index.
@@ -83,36 +85,42 @@ impl Reader {
     /// # Errors
     /// Those of the database.
     pub async fn status(&self) -> Result<Status, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        let sql = "SELECT floor_block, partition_blocks, epoch, writer FROM rootlight.state";
-        let row = question.query_one(sql, &[]).await?;
-        let covered = covered(&ranges(&*question).await?);
-        Ok(Status {
-            floor: uint(row.try_get(0)?),
-            partition_blocks: uint(row.try_get(1)?),
-            covered,
-            epoch: uint(row.try_get(2)?),
-            writer: row.try_get(3)?,
+        self.ask(async |question| {
+            let sql = "SELECT floor_block, partition_blocks, epoch, writer FROM rootlight.state";
+            let row = question.query_one(sql, &[]).await?;
+            let covered = covered(&ranges(&**question).await?);
+            Ok(Status {
+                floor: uint(row.try_get(0)?),
+                partition_blocks: uint(row.try_get(1)?),
+                covered,
+                epoch: uint(row.try_get(2)?),
+                writer: row.try_get(3)?,
+            })
         })
+        .await
     }
 
-    /// A connection of the pool.
-    pub(crate) async fn client(&self) -> Result<Object, IndexError> {
-        Ok(self.pool.get().await?)
+    /// Asks a question: all its statements see one state of the database. A caller that stops waiting ends the statement that
+    /// runs, too.
+    pub(crate) async fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let mut connection = Connection::of(&self.pool, &self.database).await?;
+        let state = self.begin(&mut connection).await?;
+        let answer = question(&state).await;
+        drop(state);
+        connection.statements_ended();
+        answer
     }
 
-    /// Begins a question: all its statements see one state of the database.
-    pub(crate) async fn question<'a>(&self, client: &'a mut Object) -> Result<Transaction<'a>, IndexError> {
-        let begin =
-            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        let question = begin.start().await?;
+    async fn begin<'a>(&self, connection: &'a mut Connection) -> Result<Transaction<'a>, IndexError> {
+        let begin = connection.client()?.build_transaction();
+        let state = begin.isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
         // The executor's own compilation of expressions costs more than it saves for questions about few rows.
         let millis = self.timeout.as_millis();
-        question
-            .batch_execute(&format!("SET LOCAL statement_timeout = {millis}; SET LOCAL jit = off"))
-            .await?;
-        Ok(question)
+        state.batch_execute(&format!("SET LOCAL statement_timeout = {millis}; SET LOCAL jit = off")).await?;
+        Ok(state)
     }
 }
 

@@ -89,34 +89,35 @@ impl Reader {
         &self,
         which: Traced,
     ) -> Result<Option<(BlockRef, Vec<IndexedTrace>)>, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        let (number, index) = match which {
-            Traced::Number(number) => (Some(number), None),
-            Traced::Hash(hash) => (number_of(&question, &hash).await?, None),
-            Traced::Transaction(hash) => place_of(&question, &hash).await?.unzip(),
-        };
-        let covered = traced(&ranges(&*question).await?);
-        let has = |number: &u64| covered.iter().any(|(first, last)| (first..=last).contains(&number));
-        let Some(number) = number.filter(has) else { return Ok(None) };
-        let sql =
-            "SELECT number, hash, EXISTS (SELECT FROM rootlight.untraced WHERE block_number = $1) AS untraced
-                   FROM rootlight.blocks WHERE number = $1";
-        let row = question.query_one(sql, &[&int8(number)]).await?;
-        let fields = Fields::of(&row)?;
-        if fields.get("untraced")? {
-            return Err(IndexError::Untraced { number });
-        }
-        let block = BlockRef { number, hash: fields.hash("hash")? };
-        let sql = format!(
-            "SELECT {TRACE}, x.hash FROM rootlight.traces t
-             JOIN rootlight.transactions x ON x.block_number = $1 AND x.transaction_index = t.transaction_index
-             JOIN rootlight.blocks b ON b.number = $1
-             WHERE t.block_number = $1 AND ($2::integer IS NULL OR t.transaction_index = $2)
-             ORDER BY t.transaction_index, t.trace_index"
-        );
-        let found = rows(&question, &sql, &[&int8(number), &index]).await?;
-        Ok(Some((block, found.iter().map(indexed).collect::<Result<_, _>>()?)))
+        self.ask(async |question| {
+            let (number, index) = match which {
+                Traced::Number(number) => (Some(number), None),
+                Traced::Hash(hash) => (number_of(question, &hash).await?, None),
+                Traced::Transaction(hash) => place_of(question, &hash).await?.unzip(),
+            };
+            let covered = traced(&ranges(&**question).await?);
+            let has = |number: &u64| covered.iter().any(|(first, last)| (first..=last).contains(&number));
+            let Some(number) = number.filter(has) else { return Ok(None) };
+            let sql =
+                "SELECT number, hash, EXISTS (SELECT FROM rootlight.untraced WHERE block_number = $1) AS untraced
+                       FROM rootlight.blocks WHERE number = $1";
+            let row = question.query_one(sql, &[&int8(number)]).await?;
+            let fields = Fields::of(&row)?;
+            if fields.get("untraced")? {
+                return Err(IndexError::Untraced { number });
+            }
+            let block = BlockRef { number, hash: fields.hash("hash")? };
+            let sql = format!(
+                "SELECT {TRACE}, x.hash FROM rootlight.traces t
+                 JOIN rootlight.transactions x ON x.block_number = $1 AND x.transaction_index = t.transaction_index
+                 JOIN rootlight.blocks b ON b.number = $1
+                 WHERE t.block_number = $1 AND ($2::integer IS NULL OR t.transaction_index = $2)
+                 ORDER BY t.transaction_index, t.trace_index"
+            );
+            let found = rows(question, &sql, &[&int8(number), &index]).await?;
+            Ok(Some((block, found.iter().map(indexed).collect::<Result<_, _>>()?)))
+        })
+        .await
     }
 
     /// The traces of the transactions that a filter selects, in the order of the chain.
@@ -124,45 +125,46 @@ impl Reader {
     /// # Errors
     /// [`IndexError::NotTraced`], [`IndexError::Untraced`], [`IndexError::Damaged`] and those of the database.
     pub async fn traces(&self, filter: &TraceFilter, range: &TraceRange) -> Result<FoundTraces, IndexError> {
-        let mut client = self.client().await?;
-        let question = self.question(&mut client).await?;
-        let TraceRange { from, to, least, after, count, bytes } = *range;
-        let runs = traced(&ranges(&*question).await?);
-        let run = runs.into_iter().find(|(first, end)| *first <= from && from.max(least) <= *end);
-        let Some((_, end)) = run else { return Err(IndexError::NotTraced { from, to: least.max(from) }) };
-        let last = to.min(end);
-        let most = after.saturating_add(count);
-        let mut found = Collected { skip: after, left: count, room: bytes, traces: Vec::new() };
-        let Some(Chosen { condition, terms }) = Chosen::of(filter, from, last) else {
-            return Ok(FoundTraces::All { traces: Vec::new(), skipped: 0, last });
-        };
-        let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
-        check_untraced(&question, &condition, &parameters).await?;
-        // Found transactions are few, and their rows are looked up one by one: each has at least one trace.
-        let sql = format!(
-            "WITH x AS MATERIALIZED (SELECT x.block_number, x.transaction_index, x.hash FROM rootlight.transactions x
-                 WHERE {condition} ORDER BY x.block_number, x.transaction_index LIMIT {most})
-             SELECT {TRACE}, x.hash FROM x
-             JOIN rootlight.traces t ON t.block_number = x.block_number AND t.transaction_index = x.transaction_index
-             JOIN rootlight.blocks b ON b.number = x.block_number
-             WHERE t.block_number BETWEEN {from} AND {last} AND b.number BETWEEN {from} AND {last}
-             ORDER BY x.block_number, x.transaction_index, t.trace_index"
-        );
-        question.batch_execute("SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off").await?;
-        let portal = question.bind(&sql, &parameters).await?;
-        let mut asked = FIRST_ROWS;
-        while found.left > 0 {
-            let rows = question.query_portal(&portal, i32::try_from(asked).unwrap_or(i32::MAX)).await?;
-            if !found.take(&rows)? {
-                return Ok(FoundTraces::TooLong);
+        self.ask(async |question| {
+            let TraceRange { from, to, least, after, count, bytes } = *range;
+            let runs = traced(&ranges(&**question).await?);
+            let run = runs.into_iter().find(|(first, end)| *first <= from && from.max(least) <= *end);
+            let Some((_, end)) = run else { return Err(IndexError::NotTraced { from, to: least.max(from) }) };
+            let last = to.min(end);
+            let most = after.saturating_add(count);
+            let mut found = Collected { skip: after, left: count, room: bytes, traces: Vec::new() };
+            let Some(Chosen { condition, terms }) = Chosen::of(filter, from, last) else {
+                return Ok(FoundTraces::All { traces: Vec::new(), skipped: 0, last });
+            };
+            let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
+            check_untraced(question, &condition, &parameters).await?;
+            // Found transactions are few, and their rows are looked up one by one: each has at least one trace.
+            let sql = format!(
+                "WITH x AS MATERIALIZED (SELECT x.block_number, x.transaction_index, x.hash FROM rootlight.transactions x
+                     WHERE {condition} ORDER BY x.block_number, x.transaction_index LIMIT {most})
+                 SELECT {TRACE}, x.hash FROM x
+                 JOIN rootlight.traces t ON t.block_number = x.block_number AND t.transaction_index = x.transaction_index
+                 JOIN rootlight.blocks b ON b.number = x.block_number
+                 WHERE t.block_number BETWEEN {from} AND {last} AND b.number BETWEEN {from} AND {last}
+                 ORDER BY x.block_number, x.transaction_index, t.trace_index"
+            );
+            question.batch_execute("SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off").await?;
+            let portal = question.bind(&sql, &parameters).await?;
+            let mut asked = FIRST_ROWS;
+            while found.left > 0 {
+                let rows = question.query_portal(&portal, i32::try_from(asked).unwrap_or(i32::MAX)).await?;
+                if !found.take(&rows)? {
+                    return Ok(FoundTraces::TooLong);
+                }
+                if rows.len() < asked {
+                    break;
+                }
+                asked = next_rows(&rows);
             }
-            if rows.len() < asked {
-                break;
-            }
-            asked = next_rows(&rows);
-        }
-        let skipped = after.saturating_sub(found.skip);
-        Ok(FoundTraces::All { traces: found.traces, skipped, last })
+            let skipped = after.saturating_sub(found.skip);
+            Ok(FoundTraces::All { traces: found.traces, skipped, last })
+        })
+        .await
     }
 }
 

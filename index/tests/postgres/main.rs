@@ -3,6 +3,7 @@
 mod common;
 mod filters;
 mod loading;
+mod questions;
 mod reorganisations;
 mod schema;
 mod traces;

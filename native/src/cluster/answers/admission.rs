@@ -18,7 +18,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Admission {
     open: Semaphore,
-    /// One for each connection, so that no question waits for one longer than the pool of connections lets it.
+    /// One for each connection. A question that is dropped cancels its statement, so a turn that is free soon has a
+    /// connection.
     turns: Semaphore,
     limit: Duration,
     /// Whether a question that takes too long means that the database is overloaded.
@@ -85,6 +86,8 @@ impl Admission {
 
 #[cfg(test)]
 mod tests {
+    use rootlight_index::IndexError;
+
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(1);
@@ -123,10 +126,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_index_that_lacks_blocks_is_not_an_outage() {
+    async fn an_index_that_lacks_blocks_or_is_busy_is_not_an_outage() {
         let admission = Admission::new(1, 1, LIMIT, true);
-        let lacks = async { Err::<u8, _>(rootlight_index::IndexError::NotCovered { from: 1, to: 2 }.into()) };
-        assert!(matches!(admission.ask(lacks).await, Err(NoAnswer::Index(_))));
-        assert!(admission.ask(ok()).await.is_ok());
+        for error in [IndexError::NotCovered { from: 1, to: 2 }, IndexError::NoneFree] {
+            let refused = async { Err::<u8, _>(error.into()) };
+            assert!(matches!(admission.ask(refused).await, Err(NoAnswer::Index(_))));
+            assert!(admission.ask(ok()).await.is_ok());
+        }
     }
 }

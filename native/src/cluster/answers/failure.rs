@@ -44,6 +44,7 @@ pub enum NoAnswer {
 fn text(error: &IndexError) -> String {
     match error {
         error if is_of_blocks(error) => error.to_string(),
+        IndexError::NoneFree => "its database is busy; ask again".into(),
         _ => "its database failed".into(),
     }
 }
@@ -64,6 +65,7 @@ impl NoAnswer {
     pub(super) const fn is_outage(&self) -> bool {
         match self {
             Self::Slow(_) => true,
+            Self::Index(IndexError::NoneFree) => false,
             Self::Index(error) => !is_of_blocks(error),
             _ => false,
         }

@@ -1,0 +1,60 @@
+//! Questions whose caller has stopped waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::engine::LogFilter;
+use rootlight::types::B256;
+use rootlight_index::testkit::Maker;
+use rootlight_index::{Reader, ReaderOptions};
+
+use crate::common::{Place, network};
+
+/// Longer than the pool waits for a free connection.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// An index of ten blocks whose only connection waits for statements without limit.
+async fn reader(place: &Place) -> Reader {
+    let writer = place.writer().await;
+    let ranges = writer.prepare(10).await.unwrap();
+    writer.append(&Maker::new(network(), 0).chain(0, 9, B256::ZERO, |_| Vec::new())).await.unwrap();
+    for range in &ranges {
+        writer.make_searchable(range.first).await.unwrap();
+    }
+    let options = ReaderOptions { connections: 1, timeout: TIMEOUT };
+    Reader::open(&place.database, Arc::new(network()), &options).await.unwrap()
+}
+
+/// Waits until this many statements wait for a lock.
+async fn waiting(place: &Place, count: i64) {
+    let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while place.number(query).await != count {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_question_ends_its_statement_and_frees_its_connection() {
+    let Some(place) = Place::new().await else { return };
+    let reader = reader(&place).await;
+    // Questions about logs wait for this lock, the status does not.
+    let holder = place.database.connect().await.unwrap();
+    holder.batch_execute("BEGIN; LOCK TABLE rootlight.logs IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let filter = LogFilter::default();
+    for round in 0..3 {
+        let logs = reader.logs(&filter, 0, 9);
+        waiting(&place, 1).await;
+        drop(logs);
+        assert_eq!(reader.status().await.unwrap().covered, [(0, 9)], "round {round}");
+        waiting(&place, 0).await;
+
+        tokio::select! {
+            found = reader.log_blocks(&filter, 0, 9) => panic!("{found:?}"),
+            () = waiting(&place, 1) => {}
+        }
+        assert_eq!(reader.status().await.unwrap().covered, [(0, 9)], "round {round}");
+        waiting(&place, 0).await;
+    }
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    assert!(reader.logs(&filter, 0, 9).all().await.unwrap().is_empty());
+}
