@@ -25,6 +25,11 @@ async fn reader(place: &Place) -> Reader {
     Reader::open(&place.database, Arc::new(network()), &options).await.unwrap()
 }
 
+/// Whether a question that needs no lock is answered, at least after a long while.
+async fn answers(reader: &Reader) -> bool {
+    tokio::time::timeout(TIMEOUT / 10, reader.status()).await.is_ok_and(|status| status.is_ok())
+}
+
 /// Waits until this many statements wait for a lock.
 async fn waiting(place: &Place, count: i64) {
     let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -45,14 +50,14 @@ async fn a_dropped_question_ends_its_statement_and_frees_its_connection() {
         let logs = reader.logs(&filter, 0, 9);
         waiting(&place, 1).await;
         drop(logs);
-        assert_eq!(reader.status().await.unwrap().covered, [(0, 9)], "round {round}");
+        assert!(answers(&reader).await, "round {round}");
         waiting(&place, 0).await;
 
         tokio::select! {
             found = reader.log_blocks(&filter, 0, 9) => panic!("{found:?}"),
             () = waiting(&place, 1) => {}
         }
-        assert_eq!(reader.status().await.unwrap().covered, [(0, 9)], "round {round}");
+        assert!(answers(&reader).await, "round {round}");
         waiting(&place, 0).await;
     }
     holder.batch_execute("ROLLBACK").await.unwrap();

@@ -115,6 +115,12 @@ impl ServedHead {
         });
     }
 
+    /// Whether messages are refused.
+    #[must_use]
+    pub fn is_shut(&self) -> bool {
+        matches!(*self.door.borrow(), Door::Shut(_))
+    }
+
     /// A value that changes when another head may have been verified.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {

@@ -1,8 +1,8 @@
 //! Messages about blocks that other front ends may show already.
 //!
-//! While the store fails, each front end shows its own newest block. A client that has seen a block at one of them and asks
-//! the next one about its number would hear that there is none, or get the logs of the blocks before it. So a message
-//! that names one of the next blocks waits for it for a moment.
+//! While the store fails, and after it has lost what it had, each front end may show another one of the newest blocks. A
+//! client that has seen a block at one of them and asks the next one about its number would hear that there is none, or get
+//! the logs of the blocks before it. So a message that names one of the next blocks waits for it for a moment.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -12,16 +12,19 @@ use rootlight::rpc::envelope::{MAX_BATCH, Message};
 use rootlight::rpc::methods;
 use serde_json::value::RawValue;
 
+use super::backend::NewBlocks;
 use super::kept::quantity;
 use crate::light::ServedHead;
 use crate::priority::SHORT_JSON;
 
-/// How long after a report that failed front ends may differ.
-const UNSURE: Duration = Duration::from_secs(5);
+/// How long front ends may differ after a sign of it. Signs repeat for as long as the store cannot be reached.
+const UNSURE: Duration = Duration::from_secs(10);
 /// How many blocks above its head a front end waits for.
 const NEXT: u64 = 16;
 /// Longest wait for such a block.
 const WAIT: Duration = Duration::from_secs(2);
+/// Pause between two looks for new blocks while messages wait, however many they are.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Members of a parameter that name blocks: of EIP-1898, and of filters.
 const MEMBERS: [&str; 3] = ["blockNumber", "fromBlock", "toBlock"];
@@ -43,17 +46,20 @@ static PLACES: LazyLock<BTreeMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
 /// Lets messages wait for blocks that other front ends may show.
 pub(super) struct Ahead {
     head: ServedHead,
+    new_blocks: NewBlocks,
     unsure_until: Mutex<Option<Instant>>,
+    looked: Mutex<Option<Instant>>,
 }
 
 impl Ahead {
-    /// For the messages that see this head.
-    pub(super) const fn new(head: ServedHead) -> Self {
-        Self { head, unsure_until: Mutex::new(None) }
+    /// For the messages that see this head, for which backends can be made to look for new blocks.
+    pub(super) const fn new(head: ServedHead, new_blocks: NewBlocks) -> Self {
+        Self { head, new_blocks, unsure_until: Mutex::new(None), looked: Mutex::new(None) }
     }
 
-    /// Notes that a report about the head failed.
-    pub(super) fn report_failed(&self) {
+    /// Notes a sign that other front ends may show other blocks: a report about the head failed, the store has forgotten
+    /// which block is shown, or a front end does not report any more.
+    pub(super) fn others_may_differ(&self) {
         *self.unsure_until.lock().unwrap_or_else(PoisonError::into_inner) =
             Instant::now().checked_add(UNSURE);
     }
@@ -64,21 +70,37 @@ impl Ahead {
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Waits for the newest block that a message names, if it is one of the next.
+    /// Waits for the newest block that a message names, if it is one of the next and messages are not refused.
     pub(super) async fn wait_for_named(&self, message: &[u8]) {
+        if self.head.is_shut() {
+            return;
+        }
         let mut changes = self.head.changes();
         let Some(head) = self.head.served() else { return };
         let is_next = |number: &u64| (1..=NEXT).contains(&number.saturating_sub(head.number));
         let Some(wanted) = named(message).into_iter().filter(is_next).max() else { return };
         let reached = async {
             while self.head.served().is_none_or(|head| head.number < wanted) {
-                if changes.changed().await.is_err() {
-                    return;
+                self.look();
+                tokio::select! {
+                    changed = changes.changed() => if changed.is_err() {
+                        return;
+                    },
+                    () = tokio::time::sleep(LOOK) => {}
                 }
             }
         };
         // A block that does not come in time is answered as unknown.
         let _ = tokio::time::timeout(WAIT, reached).await;
+    }
+
+    /// Makes the backends look for new blocks, unless they did a moment ago.
+    fn look(&self) {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.is_none_or(|last| last.elapsed() >= LOOK) {
+            *looked = Some(Instant::now());
+            self.new_blocks.look();
+        }
     }
 }
 

@@ -79,7 +79,7 @@ impl FrontEnd {
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
         let kept = KeptAnswers::new(store.clone(), seal.clone(), &format!("{chain} {}", light.settings()));
         let filters = SharedFilters::new(store.clone(), seal, sent.clone(), chain);
-        let ahead = Arc::new(Ahead::new(light.served_head()));
+        let ahead = Arc::new(Ahead::new(light.served_head(), new_blocks.clone()));
         let (head, told) = (light.served_head(), ahead.clone());
         let agreement = Agreement::new(store_of_heads, head, told, new_blocks, name.clone(), chain);
         let tasks = vec![tokio::spawn(agreement.run()), tokio::spawn(sent.clone().follow(light.clone()))];

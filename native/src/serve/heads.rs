@@ -2,7 +2,7 @@
 //!
 //! Each front end follows the chain by itself and reports its last blocks to the store; a script there decides. While the
 //! store cannot be reached, each front end shows its own newest block: it is verified, but for that time front ends may
-//! differ by a block ([`Ahead`]).
+//! differ by a block, also from those that can reach the store ([`Ahead`]).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,6 +52,8 @@ pub(super) struct Agreement {
     script: Script,
     /// The shown block as the store told it last.
     shown: Option<BlockRef>,
+    /// The number of front ends that reported, as the store told it last.
+    live: u64,
     /// The round for which messages were stopped, and the chain that is shown next.
     stopped: Option<(u64, Shown)>,
     /// Until when this front end is sure to count.
@@ -83,6 +85,7 @@ impl Agreement {
             key,
             script,
             shown: None,
+            live: 0,
             stopped: None,
             counts_until: None,
             opened: false,
@@ -133,7 +136,7 @@ impl Agreement {
         match self.report(&blocks, work.to_be_bytes::<32>().into()).await {
             Ok(reply) => self.obey(reply, sent),
             Err(error) => {
-                self.ahead.report_failed();
+                self.ahead.others_may_differ();
                 self.alone(&error);
                 false
             }
@@ -157,9 +160,14 @@ impl Agreement {
         self.store.script(&self.script, &self.key, &arguments.map(String::into_bytes)).await
     }
 
-    fn obey(&mut self, (part, round, next, shown, _): Reply, sent: Instant) -> bool {
+    fn obey(&mut self, (part, round, next, shown, live): Reply, sent: Instant) -> bool {
         let (before, known) = (self.shown, block(&shown));
-        self.shown = known;
+        // A store that was emptied tells of no shown block. A front end that reports no more may be one that cannot reach the
+        // store, and goes on alone.
+        if before.is_some() && known.is_none() || live < self.live {
+            self.ahead.others_may_differ();
+        }
+        (self.shown, self.live) = (known, live);
         if part != "member" {
             self.stopped = None;
             // The first report could not know the shown block. The second one says whether this front end has it.

@@ -26,6 +26,8 @@ struct Program {
     child: Child,
     /// Its address, with a slash at the end.
     http: String,
+    /// Where its metrics are.
+    metrics: String,
 }
 
 impl Drop for Program {
@@ -88,12 +90,14 @@ impl World {
         let genesis = self.of_chain("eth_getBlockByNumber", json!(["0x0", false])).await["hash"].clone();
         let mut command = self.command("serve");
         command.args(["--network", "regtest", "--http-port", "0", "--profile", "hosted", "--keys"]);
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        command.args(["--metrics-listen", &free.to_string()]);
         command.args(["--checkpoint", &format!("0:{}", genesis.as_str().unwrap())]).args(self.place());
         for backend in &self.backends {
             command.args(["--backend", &backend.url("")]);
         }
         let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut program = Program { child, http: String::new() };
+        let mut program = Program { child, http: String::new(), metrics: format!("http://{free}/metrics") };
         let output = program.child.stdout.take().unwrap();
         let read = move || {
             BufReader::new(output).lines().map_while(Result::ok).find(|line| line.starts_with("listening "))
@@ -220,6 +224,8 @@ async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked
     assert_eq!(told, expected, "each block once, in order");
 
     world = Arc::into_inner(world_now).expect("all clients have ended");
+    let metrics = world.client.get(&world.programs[1].metrics).send().await.unwrap();
+    common::check_dashboard("service", &metrics.text().await.unwrap(), &[]);
     let id = world.key.split('.').next().unwrap().to_owned();
     world.keys(&["revoke", &id]);
     for program in &world.programs[1..] {

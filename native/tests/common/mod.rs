@@ -16,6 +16,7 @@ use rootlight::rpc::envelope::write_error;
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::server::{Entry, Limits, Operations, Origins, Server, ServerConfig};
 use rootlight_native::service::{Caller, HeldAnswer, Service};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 /// How long a test waits for a program.
@@ -152,4 +153,40 @@ pub fn shared(part: &str) -> Option<PathBuf> {
 pub fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// Checks that a dashboard of docs/grafana asks for metrics only that are in the text of `GET /metrics`, or are named here.
+pub fn check_dashboard(name: &str, text: &str, without_samples: &[&str]) {
+    let file = format!("{}/../docs/grafana/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let mut expressions = Vec::new();
+    collect(&dashboard, &mut expressions);
+    let mut used = 0;
+    for expression in &expressions {
+        let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for name in words.filter(|word| word.starts_with("rootlight_") || word.starts_with("process_")) {
+            used += 1;
+            let exists = text.lines().any(|line| {
+                line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ') || rest.starts_with('{'))
+            });
+            assert!(exists || without_samples.contains(&name), "{name} of {expression:?} is not in\n{text}");
+        }
+    }
+    assert!(expressions.len() > 15 && used > 15, "the dashboard has {} queries", expressions.len());
+}
+
+/// The queries of all panels.
+fn collect(value: &Value, expressions: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_str() {
+                    Some(text) if name == "expr" => expressions.push(text.to_owned()),
+                    _ => collect(member, expressions),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, expressions)),
+        _ => {}
+    }
 }

@@ -196,40 +196,8 @@ async fn the_dashboard_uses_only_metrics_that_exist() {
     let text = client().get(format!("http://{metrics}/metrics")).send().await.unwrap().text().await.unwrap();
     assert!(text.contains(&format!("rootlight_key_requests_total{{key=\"{}\"}} 1\n", key.id())), "{text}");
     assert!(!text.contains(&key.reveal()[9..]), "no secret is in the metrics");
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/grafana/rootlight.json");
-    let dashboard: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    let mut expressions = Vec::new();
-    collect(&dashboard, &mut expressions);
     // The only metrics that a server without upstreams lacks: their counters begin with the first request.
-    let without_samples = ["rootlight_upstream_requests_total"];
-    let mut used = 0;
-    for expression in &expressions {
-        let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        for name in words.filter(|word| word.starts_with("rootlight_") || word.starts_with("process_")) {
-            used += 1;
-            let exists = text.lines().any(|line| {
-                line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ') || rest.starts_with('{'))
-            });
-            assert!(exists || without_samples.contains(&name), "{name} of {expression:?} is not in\n{text}");
-        }
-    }
-    assert!(expressions.len() > 15 && used > 15, "the dashboard has {} queries", expressions.len());
-}
-
-/// The queries of all panels.
-fn collect(value: &serde_json::Value, expressions: &mut Vec<String>) {
-    match value {
-        serde_json::Value::Object(members) => {
-            for (name, member) in members {
-                match member.as_str() {
-                    Some(text) if name == "expr" => expressions.push(text.to_owned()),
-                    _ => collect(member, expressions),
-                }
-            }
-        }
-        serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, expressions)),
-        _ => {}
-    }
+    common::check_dashboard("rootlight", &text, &["rootlight_upstream_requests_total"]);
 }
 
 #[tokio::test]

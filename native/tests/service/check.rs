@@ -47,8 +47,8 @@ impl Load {
             pause: settings.pause(millis),
         };
         let (mut tasks, mut views, mut limited) = (Vec::new(), Vec::new(), Vec::new());
-        let mut view = |name| {
-            let view = View::new(name, &world.chain, &world.tally, &conditions);
+        let mut view = |name, may_repeat| {
+            let view = View::new(name, &world.chain, &world.tally, &conditions, may_repeat);
             views.push(view.clone());
             view
         };
@@ -56,10 +56,10 @@ impl Load {
             tasks.push(tokio::spawn(clients::read(client(&key, 60), settings.seed + number)));
         }
         for name in ["subscriber 0", "subscriber 1"] {
-            tasks.push(tokio::spawn(clients::subscribe(client(&key, 60), view(name))));
+            tasks.push(tokio::spawn(clients::subscribe(client(&key, 60), view(name, false))));
         }
         for name in ["poller 0", "poller 1"] {
-            tasks.push(tokio::spawn(clients::poll(client(&key, 250), view(name))));
+            tasks.push(tokio::spawn(clients::poll(client(&key, 250), view(name, true))));
         }
         for (per_second, burst) in LIMITS {
             let (rps, at_once) = (per_second.to_string(), burst.to_string());

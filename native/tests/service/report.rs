@@ -75,6 +75,7 @@ impl Report {
         if !self.index_is_right {
             faults.push("the index differs from the chain".into());
         }
+        faults.extend(self.left_out.iter().map(|text| format!("left out: {text}")));
         faults
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct View {
     chain: Arc<Chain>,
     tally: Arc<Tally>,
     conditions: Arc<Conditions>,
+    /// Whether it is told again what a lost write of the store reported: by filters, and never by subscriptions.
+    may_repeat: bool,
     known: Mutex<Known>,
 }
 
@@ -42,14 +44,15 @@ impl View {
         chain: &Arc<Chain>,
         tally: &Arc<Tally>,
         conditions: &Arc<Conditions>,
+        may_repeat: bool,
     ) -> Arc<Self> {
         let (chain, tally, conditions) = (chain.clone(), tally.clone(), conditions.clone());
-        Arc::new(Self { name, chain, tally, conditions, known: Mutex::default() })
+        Arc::new(Self { name, chain, tally, conditions, may_repeat, known: Mutex::default() })
     }
 
     fn bad(&self, bad: Bad, count: u64, text: &str) {
         let name = self.name;
-        if bad == Bad::Duplicated && self.conditions.store_is_unsure() {
+        if bad == Bad::Duplicated && self.may_repeat && self.conditions.store_is_unsure() {
             (0..count).for_each(|_| self.tally.repeated());
         } else {
             self.tally.bad(bad, count, &format!("{name}: {text}"));
@@ -225,7 +228,7 @@ mod tests {
 
     fn view(chain: &Arc<Chain>) -> (Arc<View>, Arc<Tally>) {
         let tally = Arc::new(Tally::new());
-        (View::new("test", chain, &tally, &Arc::default()), tally)
+        (View::new("test", chain, &tally, &Arc::default(), false), tally)
     }
 
     /// Tells of a block and its logs.

@@ -5,34 +5,39 @@ use std::sync::Arc;
 use super::Striker;
 use crate::backend::{Backend, Mode};
 
+/// The backend that lies and forks. Front ends leave a liar alone for ten minutes; if the other one showed a branch in that
+/// time, no honest backend would be left, and theirs would be the branch that a light client has to follow.
+const DISHONEST: usize = 0;
+
 impl Striker<'_> {
     fn any_backend(&mut self) -> usize {
         self.random.below(2) as usize
     }
 
-    async fn let_be(&mut self, mode: Mode) {
-        let number = self.any_backend();
+    async fn let_be(&mut self, number: usize, mode: Mode) {
         self.world.backends[number].set(mode);
         self.last().await;
         self.world.backends[number].set(Mode::Honest);
     }
 
     pub(super) async fn let_backend_lie(&mut self) {
-        self.let_be(Mode::Lies).await;
+        self.let_be(DISHONEST, Mode::Lies).await;
     }
 
     pub(super) async fn let_backend_lag(&mut self) {
         let head = self.world.chain.head().number;
-        self.let_be(Mode::Lags(head)).await;
+        let number = self.any_backend();
+        self.let_be(number, Mode::Lags(head)).await;
     }
 
     pub(super) async fn let_backend_fork(&mut self) {
         let branch = Arc::new(self.world.chain.fork().await);
-        self.let_be(Mode::Forks(branch)).await;
+        self.let_be(DISHONEST, Mode::Forks(branch)).await;
     }
 
     pub(super) async fn let_backend_hang(&mut self) {
-        self.let_be(Mode::Hangs).await;
+        let number = self.any_backend();
+        self.let_be(number, Mode::Hangs).await;
     }
 
     pub(super) async fn stop_backend(&mut self) {
