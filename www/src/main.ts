@@ -77,4 +77,5 @@ function sections(session: Session): (() => void)[] {
 
 theme();
 allowWorkers();
-void begin('server');
+// The browser draws the page first.
+void breath().then(() => begin('server'));

@@ -8,7 +8,8 @@ export const word = (value: bigint): Uint8Array => fromHex(BigInt.asUintN(256, v
 
 export const selector = (signature: string): Uint8Array => keccak(ascii(signature)).subarray(0, 4);
 
-export const TRANSFER = toHex(keccak(ascii('Transfer(address,address,uint256)')));
+/** Keccak-256 of `Transfer(address,address,uint256)`: the first topic of a token's transfers. */
+export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
 function argument(type: string, text: string): Uint8Array {
   if (type === 'address') return word(BigInt(toAddress(text)));

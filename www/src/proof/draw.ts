@@ -1,6 +1,6 @@
 // The merge-mining proof as a drawing: Bitcoin header, Merkle branch, coinbase, Rootstock header.
 import { digits, grouped, reversed, short } from '../bytes.ts';
-import { el } from '../dom.ts';
+import { breath, el } from '../dom.ts';
 import { type Check, type MiningProof, TAG } from './mining.ts';
 import { Explainer, type Field, verdict } from './strip.ts';
 
@@ -111,12 +111,15 @@ function rootstockHeader(proof: MiningProof, explain: Explainer): HTMLElement {
     verdict(holds(proof, 'commitment') && holds(proof, 'hash'), `Recomputed here, the block hash is ${short(`0x${digits(header.hash)}`)}: the same that the chain names.`, 'The hash differs from the one that was named.'));
 }
 
-/** Draws a proof; fields explain themselves when they are pointed at. */
-export function draw(proof: MiningProof): HTMLElement {
+/** Draws a proof, one stage at a time; fields explain themselves when they are pointed at. */
+export async function draw(proof: MiningProof): Promise<HTMLElement> {
   const drawing = el('ol', { class: 'drawing' });
   const box = el('div', { class: 'proof-box' });
   const explain = new Explainer(box);
-  drawing.append(bitcoinHeader(proof, explain), merkleBranch(proof, explain), coinbase(proof, explain), rootstockHeader(proof, explain));
+  for (const stage of [bitcoinHeader, merkleBranch, coinbase, rootstockHeader]) {
+    drawing.append(stage(proof, explain));
+    await breath();
+  }
   box.append(drawing, explain.panel);
   return box;
 }

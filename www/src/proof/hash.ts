@@ -6,9 +6,19 @@ import { concat } from '../bytes.ts';
 export const keccak = (bytes: Uint8Array): Uint8Array => keccak_256(bytes);
 
 /** The first 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4). */
-const K = constants(3, 64);
-/** Those of the square roots of the first eight primes: the state before the first block. */
-const START = constants(2, 8);
+const K = once(() => constants(3, 64));
+/** Those of the square roots of the first eight primes, as bytes: the state before the first block. */
+const START = once(() => {
+  const view = new DataView(new ArrayBuffer(32));
+  constants(2, 8).forEach((word, i) => view.setUint32(4 * i, word));
+  return new Uint8Array(view.buffer);
+});
+
+/** What a function makes, made when it is needed first: the page starts without it. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
 
 function constants(root: 2 | 3, count: number): Uint32Array {
   const primes: number[] = [];
@@ -41,9 +51,10 @@ function mix(state: Uint32Array, block: Uint8Array): void {
     words[i] = at(words, i - 16) + s0 + at(words, i - 7) + s1;
   }
   const v = state.slice();
+  const k = K();
   for (let i = 0; i < 64; i += 1) {
     const [a, b, c, e, f, g] = [at(v, 0), at(v, 1), at(v, 2), at(v, 4), at(v, 5), at(v, 6)];
-    const one = at(v, 7) + (right(e, 6) ^ right(e, 11) ^ right(e, 25)) + ((e & f) ^ (~e & g)) + at(K, i) + at(words, i);
+    const one = at(v, 7) + (right(e, 6) ^ right(e, 11) ^ right(e, 25)) + ((e & f) ^ (~e & g)) + at(k, i) + at(words, i);
     const two = (right(a, 2) ^ right(a, 13) ^ right(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     v.copyWithin(1, 0, 7);
     v[4] = at(v, 4) + one;
@@ -69,13 +80,7 @@ export function sha256From(state: Uint8Array, count: bigint, tail: Uint8Array): 
   return new Uint8Array(out.buffer);
 }
 
-const START_BYTES = (() => {
-  const view = new DataView(new ArrayBuffer(32));
-  START.forEach((word, i) => view.setUint32(4 * i, word));
-  return new Uint8Array(view.buffer);
-})();
-
-export const sha256 = (bytes: Uint8Array): Uint8Array => sha256From(START_BYTES, 0n, bytes);
+export const sha256 = (bytes: Uint8Array): Uint8Array => sha256From(START(), 0n, bytes);
 
 /** SHA-256 twice, as Bitcoin hashes transactions and headers. */
 export const doubleSha = (bytes: Uint8Array): Uint8Array => sha256(sha256(bytes));

@@ -4,7 +4,7 @@ import { grouped, quantity } from '../bytes.ts';
 import { breath, el, fill } from '../dom.ts';
 import { draw } from '../proof/draw.ts';
 import mainnet from '../proof/mainnet.json';
-import { prove } from '../proof/mining.ts';
+import { type MiningProof, prove } from '../proof/mining.ts';
 import { reasonOf } from '../words.ts';
 
 export interface ProofView {
@@ -17,7 +17,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   let chosen = 0;
   let turn = 0;
   const own = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'true', on: { click: () => void drawOwn() } }, 'This chain');
-  const real = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', on: { click: () => drawReal() } }, 'Main network, block 9,000,000');
+  const real = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', on: { click: () => void drawReal() } }, 'Main network, block 9,000,000');
   const press = (which: HTMLElement) => [own, real].forEach((tab) => tab.setAttribute('aria-pressed', String(tab === which)));
 
   async function drawOwn(): Promise<void> {
@@ -38,16 +38,22 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
         merkleProof: block.bitcoinMergedMiningMerkleProof, hashForMergedMining: block.hashForMergedMining,
       });
       await breath();
-      if (mine === turn) fill(body, draw(proof));
+      await show(proof, mine);
     } catch (error) {
       if (mine === turn) fill(body, el('p', { class: 'note bad' }, `This block cannot be drawn: ${reasonOf(error)}.`));
     }
   }
 
-  function drawReal(): void {
+  async function drawReal(): Promise<void> {
     press(real);
     turn += 1;
-    fill(body, draw(prove(mainnet)));
+    await show(prove(mainnet), turn);
+  }
+
+  /** Draws a proof, and shows it unless another one was chosen meanwhile. */
+  async function show(proof: MiningProof, mine: number): Promise<void> {
+    const drawing = await draw(proof);
+    if (mine === turn) fill(body, drawing);
   }
 
   fill(root,
@@ -60,7 +66,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
     show(number) {
       chosen = number;
       // A new chain has no mined block yet: the first thing to see is a real one.
-      if (number === 0 && turn === 0) drawReal();
+      if (number === 0 && turn === 0) void drawReal();
       else void drawOwn();
     },
   };
