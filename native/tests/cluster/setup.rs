@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rootlight_index::Database;
 use rootlight_index::testkit::{PostgresServer, client_config, postgres};
-use rootlight_native::cluster::keys::{ClusterAccess, ClusterKeys};
+use rootlight_native::cluster::keys::{ClusterAccess, ClusterKeyError, ClusterKeys};
+use rootlight_native::cluster::store::HotStore;
 use rootlight_native::keys::{Change, Charge, Keys as _, Record};
 
 use crate::servers::Servers;
@@ -26,6 +27,16 @@ pub(crate) fn database(address: &str) -> Database {
 /// A message of so many plain requests.
 pub(crate) fn charge(requests: u32) -> Charge {
     Charge { requests, weight: requests.into(), classes: vec![("eth", requests)] }
+}
+
+/// A front end's keys. On a busy machine the schema may take longer than a front end waits for it.
+async fn open(database: &Database, store: Arc<HotStore>) -> Arc<ClusterAccess> {
+    loop {
+        match ClusterAccess::open(database, store.clone()).await {
+            Err(ClusterKeyError::Slow) => {}
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 impl Service {
@@ -57,7 +68,7 @@ impl Service {
         let mut front_ends = Vec::new();
         for _ in 0..count {
             let store = servers.connect(prefix).await;
-            front_ends.push(ClusterAccess::open(&database, store).await.unwrap());
+            front_ends.push(open(&database, store).await);
         }
         let admin = ClusterKeys::open(database.clone(), Some(servers.connect(prefix).await)).await.unwrap();
         Self { front_ends, admin, database, _postgres: postgres }
