@@ -115,6 +115,14 @@ impl ServedHead {
         });
     }
 
+    /// Waits until messages are refused.
+    pub(crate) async fn refuses(&self) {
+        let mut door = self.door.subscribe();
+        if door.wait_for(|door| matches!(door, Door::Shut(_))).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     /// A value that changes when another head may have been verified.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {

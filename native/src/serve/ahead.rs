@@ -1,8 +1,8 @@
 //! Messages about blocks that other front ends may show already.
 //!
-//! While the store fails, each front end shows its own newest block. A client that has seen a block at one of them and asks
+//! A front end that cannot reach the store shows its own newest block. A client that has seen a block at one of them and asks
 //! the next one about its number would hear that there is none, or get the logs of the blocks before it. So a message
-//! that names one of the next blocks waits for it for a moment.
+//! that names one of the next blocks waits for it for a moment, at a front end that is cut off and at those that have lost one.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -12,16 +12,21 @@ use rootlight::rpc::envelope::{MAX_BATCH, Message};
 use rootlight::rpc::methods;
 use serde_json::value::RawValue;
 
+use super::backend::NewBlocks;
 use super::kept::quantity;
 use crate::light::ServedHead;
 use crate::priority::SHORT_JSON;
 
 /// How long after a report that failed front ends may differ.
 const UNSURE: Duration = Duration::from_secs(5);
+/// How long after the last report of another front end it may be cut off from the store, and not gone.
+const LOST: Duration = Duration::from_secs(60);
 /// How many blocks above its head a front end waits for.
 const NEXT: u64 = 16;
 /// Longest wait for such a block.
 const WAIT: Duration = Duration::from_secs(2);
+/// Interval of looks at the backends meanwhile. Nobody else may tell of the block.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Members of a parameter that name blocks: of EIP-1898, and of filters.
 const MEMBERS: [&str; 3] = ["blockNumber", "fromBlock", "toBlock"];
@@ -43,19 +48,29 @@ static PLACES: LazyLock<BTreeMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
 /// Lets messages wait for blocks that other front ends may show.
 pub(super) struct Ahead {
     head: ServedHead,
+    new_blocks: NewBlocks,
     unsure_until: Mutex<Option<Instant>>,
 }
 
 impl Ahead {
     /// For the messages that see this head.
-    pub(super) const fn new(head: ServedHead) -> Self {
-        Self { head, unsure_until: Mutex::new(None) }
+    pub(super) const fn new(head: ServedHead, new_blocks: NewBlocks) -> Self {
+        Self { head, new_blocks, unsure_until: Mutex::new(None) }
     }
 
     /// Notes that a report about the head failed.
     pub(super) fn report_failed(&self) {
-        *self.unsure_until.lock().unwrap_or_else(PoisonError::into_inner) =
-            Instant::now().checked_add(UNSURE);
+        self.unsure_for(UNSURE);
+    }
+
+    /// Notes that another front end was lost this long ago.
+    pub(super) fn was_lost(&self, ago: Duration) {
+        self.unsure_for(LOST.saturating_sub(ago));
+    }
+
+    fn unsure_for(&self, time: Duration) {
+        let mut until = self.unsure_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *until = (*until).max(Instant::now().checked_add(time));
     }
 
     /// Whether other front ends may show other blocks.
@@ -64,7 +79,7 @@ impl Ahead {
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Waits for the newest block that a message names, if it is one of the next.
+    /// Waits for the newest block that a message names, if it is one of the next; not while messages are refused.
     pub(super) async fn wait_for_named(&self, message: &[u8]) {
         let mut changes = self.head.changes();
         let Some(head) = self.head.served() else { return };
@@ -72,13 +87,18 @@ impl Ahead {
         let Some(wanted) = named(message).into_iter().filter(is_next).max() else { return };
         let reached = async {
             while self.head.served().is_none_or(|head| head.number < wanted) {
-                if changes.changed().await.is_err() {
+                self.new_blocks.look();
+                if let Ok(Err(_)) = tokio::time::timeout(LOOK, changes.changed()).await {
                     return;
                 }
             }
         };
         // A block that does not come in time is answered as unknown.
-        let _ = tokio::time::timeout(WAIT, reached).await;
+        tokio::select! {
+            biased;
+            () = self.head.refuses() => {}
+            _ = tokio::time::timeout(WAIT, reached) => {}
+        }
     }
 }
 
