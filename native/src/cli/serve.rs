@@ -27,6 +27,7 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 struct Shared {
     store: Arc<HotStore>,
     store_of_heads: Arc<HotStore>,
+    store_of_values: Arc<HotStore>,
     access: Arc<ClusterAccess>,
     database: Database,
 }
@@ -64,7 +65,7 @@ async fn serve(
         index.follow(light.proven_chain());
     }
     let settled = light.settled(ANNOUNCE_TIMEOUT);
-    let Some(Shared { store, store_of_heads, access, database }) = shared else {
+    let Some(Shared { store, store_of_heads, store_of_values, access, database }) = shared else {
         serving::bind(light.clone(), &args.server).await?.run(settled).await;
         return Ok(());
     };
@@ -74,6 +75,7 @@ async fn serve(
         new_blocks,
         store: store.clone(),
         store_of_heads,
+        store_of_values,
         access: Some(access.clone()),
         secret,
         chain,
@@ -142,8 +144,9 @@ async fn connect(args: &ServeArgs) -> Result<Option<Shared>, CommandError> {
     let database = Database::parse(address, tls).map_err(wrong_index)?;
     let store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
     let store_of_heads = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let store_of_values = HotStore::connect(&config).await.map_err(CommandError::failed)?;
     let access = ClusterAccess::open(&database, store.clone()).await.map_err(CommandError::failed)?;
-    Ok(Some(Shared { store, store_of_heads, access, database }))
+    Ok(Some(Shared { store, store_of_heads, store_of_values, access, database }))
 }
 
 /// Opens the index, if the database has one.

@@ -115,10 +115,12 @@ impl ServedHead {
         });
     }
 
-    /// Whether messages are refused.
-    #[must_use]
-    pub fn is_shut(&self) -> bool {
-        matches!(*self.door.borrow(), Door::Shut(_))
+    /// Waits until messages are refused.
+    pub(crate) async fn refuses(&self) {
+        let mut door = self.door.subscribe();
+        if door.wait_for(|door| matches!(door, Door::Shut(_))).await.is_err() {
+            std::future::pending().await
+        }
     }
 
     /// A value that changes when another head may have been verified.

@@ -1,8 +1,8 @@
 //! Messages about blocks that other front ends may show already.
 //!
-//! While the store fails, and after it has lost what it had, each front end may show another one of the newest blocks. A
-//! client that has seen a block at one of them and asks the next one about its number would hear that there is none, or get
-//! the logs of the blocks before it. So a message that names one of the next blocks waits for it for a moment.
+//! A front end that cannot reach the store shows its own newest block. A client that has seen a block at one of them and asks
+//! the next one about its number would hear that there is none, or get the logs of the blocks before it. So a message
+//! that names one of the next blocks waits for it for a moment, at a front end that is cut off and at those that have lost one.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -17,14 +17,16 @@ use super::kept::quantity;
 use crate::light::ServedHead;
 use crate::priority::SHORT_JSON;
 
-/// How long front ends may differ after a sign of it. Signs repeat for as long as the store cannot be reached.
+/// How long front ends may differ after a report that failed, and after the store was emptied.
 const UNSURE: Duration = Duration::from_secs(10);
+/// How long after the last report of another front end it may be cut off from the store, and not gone.
+const LOST: Duration = Duration::from_secs(60);
 /// How many blocks above its head a front end waits for.
 const NEXT: u64 = 16;
 /// Longest wait for such a block.
 const WAIT: Duration = Duration::from_secs(2);
-/// Pause between two looks for new blocks while messages wait, however many they are.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval of looks at the backends meanwhile, however many messages wait: only they may tell of the block.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Members of a parameter that name blocks: of EIP-1898, and of filters.
 const MEMBERS: [&str; 3] = ["blockNumber", "fromBlock", "toBlock"];
@@ -52,16 +54,24 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// For the messages that see this head, for which backends can be made to look for new blocks.
+    /// For the messages that see this head.
     pub(super) const fn new(head: ServedHead, new_blocks: NewBlocks) -> Self {
         Self { head, new_blocks, unsure_until: Mutex::new(None), looked: Mutex::new(None) }
     }
 
-    /// Notes a sign that other front ends may show other blocks: a report about the head failed, the store has forgotten
-    /// which block is shown, or a front end does not report any more.
-    pub(super) fn others_may_differ(&self) {
-        *self.unsure_until.lock().unwrap_or_else(PoisonError::into_inner) =
-            Instant::now().checked_add(UNSURE);
+    /// Notes that a report about the head failed, or that the store has forgotten which block is shown.
+    pub(super) fn report_failed(&self) {
+        self.unsure_for(UNSURE);
+    }
+
+    /// Notes that another front end was lost this long ago.
+    pub(super) fn was_lost(&self, ago: Duration) {
+        self.unsure_for(LOST.saturating_sub(ago));
+    }
+
+    fn unsure_for(&self, time: Duration) {
+        let mut until = self.unsure_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *until = (*until).max(Instant::now().checked_add(time));
     }
 
     /// Whether other front ends may show other blocks.
@@ -70,11 +80,8 @@ impl Ahead {
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Waits for the newest block that a message names, if it is one of the next and messages are not refused.
+    /// Waits for the newest block that a message names, if it is one of the next; not while messages are refused.
     pub(super) async fn wait_for_named(&self, message: &[u8]) {
-        if self.head.is_shut() {
-            return;
-        }
         let mut changes = self.head.changes();
         let Some(head) = self.head.served() else { return };
         let is_next = |number: &u64| (1..=NEXT).contains(&number.saturating_sub(head.number));
@@ -82,16 +89,17 @@ impl Ahead {
         let reached = async {
             while self.head.served().is_none_or(|head| head.number < wanted) {
                 self.look();
-                tokio::select! {
-                    changed = changes.changed() => if changed.is_err() {
-                        return;
-                    },
-                    () = tokio::time::sleep(LOOK) => {}
+                if let Ok(Err(_)) = tokio::time::timeout(LOOK, changes.changed()).await {
+                    return;
                 }
             }
         };
         // A block that does not come in time is answered as unknown.
-        let _ = tokio::time::timeout(WAIT, reached).await;
+        tokio::select! {
+            biased;
+            () = self.head.refuses() => {}
+            _ = tokio::time::timeout(WAIT, reached) => {}
+        }
     }
 
     /// Makes the backends look for new blocks, unless they did a moment ago.

@@ -5,12 +5,18 @@ use std::collections::BTreeSet;
 use alloy_primitives::{B256, keccak256};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use memchr::memmem;
-use rootlight::rpc::envelope::{Call, MAX_BATCH, Message};
+use rootlight::rpc::envelope::{Call, Entry, Id, MAX_BATCH, Message};
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 /// Parts of the names of all methods that concern filters or the pool.
 const WORDS: [&[u8]; 2] = [b"Filter", b"sendRaw"];
+
+/// Methods that poll, read or remove a filter.
+const USES: [&str; 3] = ["eth_getFilterChanges", "eth_getFilterLogs", "eth_uninstallFilter"];
+/// Methods that make one.
+const MAKES: [&str; 3] = ["eth_newFilter", "eth_newBlockFilter", "eth_newPendingTransactionFilter"];
 
 /// What a message asks of the filters and of the pool.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -46,20 +52,13 @@ impl Calls {
 
     /// Reads a message. One that is not JSON-RPC asks for nothing.
     pub(super) fn read(message: &[u8]) -> Self {
-        let entries = match Message::parse(message, MAX_BATCH) {
-            Ok(Message::Single(entry)) => vec![entry],
-            Ok(Message::Batch(entries)) => entries,
-            Ok(Message::EmptyBatch) | Err(_) => Vec::new(),
-        };
         let mut calls = Self::default();
-        for call in entries.iter().filter_map(|entry| entry.call.as_ref().ok()) {
+        for call in entries(message).iter().filter_map(|entry| entry.call.as_ref().ok()) {
             match call.method.as_str() {
-                "eth_getFilterChanges" | "eth_getFilterLogs" | "eth_uninstallFilter" => {
+                name if USES.contains(&name) => {
                     calls.used.extend(text(call).and_then(|text| number(&text)));
                 }
-                "eth_newFilter" | "eth_newBlockFilter" | "eth_newPendingTransactionFilter" => {
-                    calls.makes = true
-                }
+                name if MAKES.contains(&name) => calls.makes = true,
                 "eth_sendRawTransaction" => calls.sends.extend(text(call).and_then(|text| hash(&text))),
                 _ => {}
             }
@@ -93,6 +92,45 @@ impl Calls {
             }
         }
         made
+    }
+}
+
+/// The answer to a batch with an error in place of each response about filters, so that the caller learns what the other
+/// requests did. `None` if the message is no batch with other requests, or the answer is not one to it.
+pub(super) fn without_filters(message: &[u8], answer: &str, (code, text): (i32, &str)) -> Option<String> {
+    let entries: Vec<Entry> =
+        entries(message).into_iter().filter(|entry| !matches!(entry.id, Id::Absent)).collect();
+    let responses = serde_json::from_str::<Vec<&RawValue>>(answer).ok()?;
+    if entries.len() != responses.len() || entries.iter().all(is_about_filters) {
+        return None;
+    }
+    let error = json!({"code": code, "message": text});
+    let mut batch = String::from("[");
+    for (entry, response) in entries.iter().zip(responses) {
+        if batch.len() > 1 {
+            batch.push(',');
+        }
+        match &entry.id {
+            Id::Given(id) if is_about_filters(entry) => {
+                batch.push_str(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+            }
+            _ => batch.push_str(response.get()),
+        }
+    }
+    batch.push(']');
+    Some(batch)
+}
+
+fn is_about_filters(entry: &Entry) -> bool {
+    entry.call.as_ref().is_ok_and(|call| USES.iter().chain(&MAKES).any(|name| call.method == **name))
+}
+
+/// The requests of a message; none of one that is not JSON-RPC.
+fn entries(message: &[u8]) -> Vec<Entry> {
+    match Message::parse(message, MAX_BATCH) {
+        Ok(Message::Single(entry)) => vec![entry],
+        Ok(Message::Batch(entries)) => entries,
+        Ok(Message::EmptyBatch) | Err(_) => Vec::new(),
     }
 }
 
@@ -135,6 +173,32 @@ mod tests {
             keccak256([0x14])
         );
         assert_eq!(calls.made(&answer), Made { filters: vec![0xabc], sent: BTreeSet::from([sent]) });
+    }
+
+    #[test]
+    fn an_error_replaces_the_responses_about_filters_only() {
+        let call = |id: &str, method: &str| format!(r#"{{{id}"method":"{method}","params":["0x1"]}}"#);
+        let polls = call(r#""id":1.50,"#, "eth_getFilterChanges");
+        let sends = call(r#""id":"a","#, "eth_sendRawTransaction");
+        let silent = call("", "eth_sendRawTransaction");
+        let error = (-32002, "later");
+        let batch = format!("[{polls},{silent},{sends},7]");
+        let sent = r#"{"jsonrpc":"2.0","id":"a","result":"0x2"}"#;
+        let wrong = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":""}}"#;
+        let refused = r#"{"jsonrpc":"2.0","id":1.50,"error":{"code":-32002,"message":"later"}}"#;
+        let answer = format!(r#"[{{"jsonrpc":"2.0","id":1.50,"result":["0x1"]}}, {sent}, {wrong}]"#);
+        assert_eq!(
+            without_filters(batch.as_bytes(), &answer, error).unwrap(),
+            format!("[{refused},{sent},{wrong}]")
+        );
+        for (message, answer) in [
+            (polls.clone(), r#"{"jsonrpc":"2.0","id":1.50,"result":[]}"#.to_owned()),
+            (format!("[{polls}]"), format!("[{sent}]")),
+            (batch.clone(), format!("[{sent}]")),
+            (batch, String::new()),
+        ] {
+            assert_eq!(without_filters(message.as_bytes(), &answer, error), None, "{message}");
+        }
     }
 
     #[test]

@@ -28,6 +28,13 @@ const CONFIRMATION: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Most filters of one key, or of one address without a key.
 const MAX_OWN: usize = 256;
+/// Most bytes of the filters of one key, or of one address without a key. A filter of blocks or logs takes some 10 KiB for
+/// the blocks that it has seen.
+const MAX_OWN_BYTES: usize = 1 << 20;
+/// Most bytes of a new filter; one with the most addresses and topics takes less.
+const MAX_BYTES: usize = 160 << 10;
+/// How much of the memory of the store may be in use when a filter is made, in percent.
+const MEMORY: usize = 75;
 /// Most filters that one message may use.
 const MAX_USED: usize = 64;
 
@@ -46,6 +53,12 @@ pub(super) enum FilterError {
     /// The message uses too many filters.
     #[error("a message may use at most {MAX_USED} filters")]
     TooMany,
+    /// The filters that a message makes take too much room.
+    #[error("the filters take too much room: {MAX_BYTES} bytes each and {MAX_OWN_BYTES} together at most")]
+    TooLarge,
+    /// The store keeps the rest of its memory for limits and keys.
+    #[error("the store has no room for another filter; ask again later")]
+    Crowded,
 }
 
 /// The filters of all front ends.
@@ -74,6 +87,8 @@ struct Lent {
     lent: u64,
     /// A moment after that.
     at: Instant,
+    /// The size of what was put back; 0 if it was removed.
+    bytes: usize,
 }
 
 impl Lent {
@@ -112,7 +127,7 @@ impl SharedFilters {
                 // The light client says that it does not exist, or has a subscription of this id.
                 Ok(None) => {}
                 Err(error) => {
-                    self.give_back(light, &taken).await.ok();
+                    self.give_back(light, &mut taken).await.ok();
                     return Err(error);
                 }
             }
@@ -134,7 +149,12 @@ impl SharedFilters {
             let at = Instant::now();
             match state.as_str() {
                 "taken" => {
-                    return Ok(self.admit(light, id, &sealed).map(|place| Lent { place, lent, at }));
+                    return Ok(self.admit(light, id, &sealed).map(|place| Lent {
+                        place,
+                        lent,
+                        at,
+                        bytes: 0,
+                    }));
                 }
                 "busy" if Instant::now() < until => tokio::time::sleep(PAUSE).await,
                 "busy" => return Err(FilterError::Busy),
@@ -156,10 +176,11 @@ impl SharedFilters {
     ///
     /// # Errors
     /// [`FilterError`]: what the answer reports of the filters would be reported again.
-    pub(super) async fn give_back(&self, light: &LightService, taken: &Taken) -> Result<(), FilterError> {
+    pub(super) async fn give_back(&self, light: &LightService, taken: &mut Taken) -> Result<(), FilterError> {
         let (mut outcome, until) = (Ok(()), Instant::now() + PATIENCE);
-        for (id, lent) in &taken.filters {
+        for (id, lent) in &mut taken.filters {
             let value = light.hand_over(*id).map(|bytes| self.sealed(*id, lent.place, &bytes));
+            lent.bytes = value.as_ref().map_or(0, Vec::len);
             let kind = ("taken", lent.last_moment(until));
             let put = self.put((*id, &taken.name, kind), value.unwrap_or_default(), until).await;
             outcome = outcome.and(put);
@@ -180,10 +201,12 @@ impl SharedFilters {
     ) -> Result<(), FilterError> {
         let lifetime = LIFETIME.to_string().into_bytes();
         let (kind, last_moment) = (kind.as_bytes().to_vec(), last_moment.to_string().into_bytes());
-        let arguments = [name.as_bytes().to_vec(), value, lifetime, kind, last_moment];
+        let memory = MEMORY.to_string().into_bytes();
+        let arguments = [name.as_bytes().to_vec(), value, lifetime, kind, last_moment, memory];
         loop {
             match self.store.script(&self.put, &self.key(id), &arguments).await {
                 Ok(1_u64) => return Ok(()),
+                Ok(2) => return Err(FilterError::Crowded),
                 // A filter that is gone was removed by the first of two tries, or has expired meanwhile.
                 Ok(_) => return Err(FilterError::Late),
                 Err(error @ (StoreError::Full | StoreError::Answer(_))) => return Err(error.into()),
@@ -205,13 +228,19 @@ impl SharedFilters {
         (name, owner): (&str, u64),
     ) -> Result<(), FilterError> {
         let (place, until) = (self.sent.last(), Instant::now() + PATIENCE);
-        let mut new = Vec::new();
-        for id in numbers {
-            let Some(bytes) = light.hand_over(*id) else { continue };
-            self.put((*id, name, ("new", u64::MAX)), self.sealed(*id, place, &bytes), until).await?;
-            new.push(*id);
+        let sealed = |id: &u128| Some((*id, self.sealed(*id, place, &light.hand_over(*id)?)));
+        let new: Vec<(u128, Vec<u8>)> = numbers.iter().filter_map(sealed).collect();
+        let sizes = || new.iter().map(|(id, value)| (*id, value.len()));
+        let all = sizes().map(|(_, bytes)| bytes).fold(0, usize::saturating_add);
+        if all > MAX_OWN_BYTES || sizes().any(|(_, bytes)| bytes > MAX_BYTES) {
+            return Err(FilterError::TooLarge);
         }
-        self.own(new.iter(), owner).await
+        // They count first, so that no owner has more in the store, whatever fails.
+        self.own(sizes(), owner).await?;
+        for (id, value) in new {
+            self.put((id, name, ("new", u64::MAX)), value, until).await?;
+        }
+        Ok(())
     }
 
     /// Notes that an owner has used filters.
@@ -219,21 +248,23 @@ impl SharedFilters {
     /// # Errors
     /// [`FilterError`].
     pub(super) async fn note(&self, taken: &Taken, owner: u64) -> Result<(), FilterError> {
-        self.own(taken.filters.keys(), owner).await
+        self.own(taken.filters.iter().map(|(id, lent)| (*id, lent.bytes)), owner).await
     }
 
     fn key(&self, id: u128) -> String {
         format!("filter:{}:{id:x}", self.chain)
     }
 
-    async fn own(&self, ids: impl Iterator<Item = &u128>, owner: u64) -> Result<(), FilterError> {
-        let mut arguments = vec![MAX_OWN.to_string().into_bytes(), LIFETIME.to_string().into_bytes()];
-        arguments.extend(ids.map(|id| format!("{id:x}").into_bytes()));
-        if arguments.len() == 2 {
+    async fn own(&self, filters: impl Iterator<Item = (u128, usize)>, owner: u64) -> Result<(), FilterError> {
+        let mut arguments = vec![MAX_OWN.to_string(), MAX_OWN_BYTES.to_string(), LIFETIME.to_string()];
+        let limits = arguments.len();
+        arguments.extend(filters.flat_map(|(id, bytes)| [format!("{id:x}"), bytes.to_string()]));
+        if arguments.len() == limits {
             return Ok(());
         }
+        let arguments: Vec<Vec<u8>> = arguments.into_iter().map(String::into_bytes).collect();
         let surplus: Vec<String> =
-            self.store.script(&self.own, &format!("owner:{}:{owner:x}", self.chain), &arguments).await?;
+            self.store.script(&self.own, &format!("own:{}:{owner:x}", self.chain), &arguments).await?;
         for id in surplus.iter().filter_map(|id| u128::from_str_radix(id, 16).ok()) {
             self.store.remove(&self.key(id)).await?;
         }

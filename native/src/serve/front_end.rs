@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 
 use super::ahead::Ahead;
 use super::backend::NewBlocks;
-use super::calls::{Calls, Made};
+use super::calls::{Calls, Made, without_filters};
 use super::filters::{FilterError, SharedFilters};
 use super::heads::Agreement;
 use super::kept::KeptAnswers;
@@ -60,6 +60,8 @@ pub struct FrontEndParts {
     pub store: Arc<HotStore>,
     /// The same, by connections of its own: reports about the head do not wait behind the commands of messages.
     pub store_of_heads: Arc<HotStore>,
+    /// The same, by connections of its own: limits do not wait behind filters and kept answers, which can be long.
+    pub store_of_values: Arc<HotStore>,
     /// The keys and limits of the front ends, if they have any; for metrics.
     pub access: Option<Arc<ClusterAccess>>,
     /// A secret that all front ends share, and nobody else who can write to the store.
@@ -74,11 +76,12 @@ impl FrontEnd {
     /// Starts a front end. Messages wait until it has agreed on a block with the others. To be called inside a runtime.
     #[must_use]
     pub fn start(parts: FrontEndParts) -> Self {
-        let FrontEndParts { light, new_blocks, store, store_of_heads, access, secret, chain, name } = parts;
+        let FrontEndParts { light, new_blocks, store, access, secret, chain, name, .. } = parts;
+        let (store_of_heads, values) = (parts.store_of_heads, parts.store_of_values);
         let seal = Seal::new(secret);
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
-        let kept = KeptAnswers::new(store.clone(), seal.clone(), &format!("{chain} {}", light.settings()));
-        let filters = SharedFilters::new(store.clone(), seal, sent.clone(), chain);
+        let kept = KeptAnswers::new(values.clone(), seal.clone(), &format!("{chain} {}", light.settings()));
+        let filters = SharedFilters::new(values, seal, sent.clone(), chain);
         let ahead = Arc::new(Ahead::new(light.served_head(), new_blocks.clone()));
         let (head, told) = (light.served_head(), ahead.clone());
         let agreement = Agreement::new(store_of_heads, head, told, new_blocks, name.clone(), chain);
@@ -107,17 +110,17 @@ impl FrontEnd {
         }
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let (name, owner) = (format!("{}.{number}", self.name), caller.peer.asker());
-        let taken = match self.filters.take(&self.light, calls.used.iter().copied(), name.clone()).await {
+        let mut taken = match self.filters.take(&self.light, calls.used.iter().copied(), name.clone()).await {
             Ok(taken) => taken,
             Err(error) => return refused(message, &error).await,
         };
         let answer = self.light.answer_to(caller, message.clone()).await;
         let made = answer.answer.as_ref().map(|answer| calls.made(&answer.body)).unwrap_or_default();
-        let kept = self.filters.give_back(&self.light, &taken).await;
+        let kept = self.filters.give_back(&self.light, &mut taken).await;
         let added = self.filters.add(&self.light, &made.filters, (&name, owner)).await;
         self.tell(&made).await;
         if let Err(error) = kept.and(added) {
-            return refused(message, &error).await;
+            return refused_in(message, answer, &error).await;
         }
         if let Err(error) = self.filters.note(&taken, owner).await {
             // It can be polled all the same.
@@ -145,11 +148,32 @@ async fn read(message: Vec<u8>) -> Option<(Calls, Vec<u8>)> {
 }
 
 async fn refused(message: Vec<u8>, error: &FilterError) -> HeldAnswer {
-    let code = match error {
-        FilterError::TooMany => LIMIT_EXCEEDED,
+    HeldAnswer::failed_apart(message, code(error), error.to_string()).await
+}
+
+/// As [`refused`], for a message that was answered: what it did apart from filters, such as sending a transaction, is told.
+async fn refused_in(message: Vec<u8>, mut answer: HeldAnswer, error: &FilterError) -> HeldAnswer {
+    let (code, text) = (code(error), error.to_string());
+    let Some(told) = &mut answer.answer else { return refused(message, error).await };
+    let body = std::mem::take(&mut told.body);
+    let is_short = message.len().saturating_add(body.len()) <= SHORT_JSON;
+    let replace = move || (without_filters(&message, &body, (code, &text)), message);
+    let replaced = if is_short { Some(replace()) } else { priority::run_last(replace).await };
+    match replaced {
+        Some((Some(body), _)) => {
+            told.body = body;
+            answer
+        }
+        Some((None, message)) => refused(message, error).await,
+        None => HeldAnswer::failed(&[], INTERNAL_ERROR, "Internal server error"),
+    }
+}
+
+const fn code(error: &FilterError) -> i32 {
+    match error {
+        FilterError::TooMany | FilterError::TooLarge => LIMIT_EXCEEDED,
         _ => NOT_READY,
-    };
-    HeldAnswer::failed_apart(message, code, error.to_string()).await
+    }
 }
 
 impl Service for FrontEnd {

@@ -2,7 +2,7 @@
 //!
 //! Each front end follows the chain by itself and reports its last blocks to the store; a script there decides. While the
 //! store cannot be reached, each front end shows its own newest block: it is verified, but for that time front ends may
-//! differ by a block, also from those that can reach the store ([`Ahead`]).
+//! differ by a block ([`Ahead`]).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,8 +37,9 @@ const BEHIND: &str = "this front end is behind the others; ask again";
 /// Why a front end without a head refuses messages.
 const NO_HEAD: &str = "this front end has not reached the head of the chain yet";
 
-/// What the script returns: what this front end is, the round, the next block, the shown block, and how many are live.
-type Reply = (String, u64, String, String, u64);
+/// What the script returns: what this front end is, the round, the next block, the shown block, how many are live, and the
+/// milliseconds since one was lost (-1 if none was).
+type Reply = (String, u64, String, String, u64, i64);
 
 /// Shows the block that the front ends agree on, for as long as it runs.
 pub(super) struct Agreement {
@@ -52,14 +53,14 @@ pub(super) struct Agreement {
     script: Script,
     /// The shown block as the store told it last.
     shown: Option<BlockRef>,
-    /// The number of front ends that reported, as the store told it last.
-    live: u64,
     /// The round for which messages were stopped, and the chain that is shown next.
     stopped: Option<(u64, Shown)>,
     /// Until when this front end is sure to count.
     counts_until: Option<Instant>,
     /// Whether messages were answered before.
     opened: bool,
+    /// Whether no message is let in.
+    closed: bool,
     /// Whether messages see a certain block, and not the newest one.
     pinned: bool,
 }
@@ -85,10 +86,10 @@ impl Agreement {
             key,
             script,
             shown: None,
-            live: 0,
             stopped: None,
             counts_until: None,
             opened: false,
+            closed: true,
             pinned: false,
         }
     }
@@ -129,14 +130,14 @@ impl Agreement {
     /// Reports once. Returns whether to report again at once.
     async fn step(&mut self) -> bool {
         let Some((blocks, work)) = self.head.verified(BLOCKS) else {
-            self.head.set(Door::Shut(NO_HEAD));
+            self.close(Door::Shut(NO_HEAD));
             return false;
         };
         let sent = Instant::now();
         match self.report(&blocks, work.to_be_bytes::<32>().into()).await {
             Ok(reply) => self.obey(reply, sent),
             Err(error) => {
-                self.ahead.others_may_differ();
+                self.ahead.report_failed();
                 self.alone(&error);
                 false
             }
@@ -156,26 +157,29 @@ impl Agreement {
             ack.to_string(),
             format!("{work:x}"),
             blocks,
+            u8::from(self.closed).to_string(),
         ];
         self.store.script(&self.script, &self.key, &arguments.map(String::into_bytes)).await
     }
 
-    fn obey(&mut self, (part, round, next, shown, live): Reply, sent: Instant) -> bool {
-        let (before, known) = (self.shown, block(&shown));
-        // A store that was emptied tells of no shown block. A front end that reports no more may be one that cannot reach the
-        // store, and goes on alone.
-        if before.is_some() && known.is_none() || live < self.live {
-            self.ahead.others_may_differ();
+    fn obey(&mut self, (part, round, next, shown, _, lost): Reply, sent: Instant) -> bool {
+        if let Ok(lost) = u64::try_from(lost) {
+            self.ahead.was_lost(Duration::from_millis(lost));
         }
-        (self.shown, self.live) = (known, live);
+        let (before, known) = (self.shown, block(&shown));
+        // A store that was emptied tells of no shown block.
+        if before.is_some() && known.is_none() {
+            self.ahead.report_failed();
+        }
+        self.shown = known;
         if part != "member" {
             self.stopped = None;
             // The first report could not know the shown block. The second one says whether this front end has it.
             if part == "behind" && before != known {
                 return true;
             }
-            self.head.set(if part == "wait" { Door::Held } else { Door::Shut(BEHIND) });
-            return false;
+            // The others wait until they know that no message is let in here.
+            return self.close(if part == "wait" { Door::Held } else { Door::Shut(BEHIND) });
         }
         if self.counts_until.is_none() {
             info!("showing the same block as the other front ends");
@@ -190,18 +194,23 @@ impl Agreement {
             self.adopt(&known);
         }
         self.stopped = None;
-        if self.pinned {
+        match self.counts_until.filter(|_| self.pinned) {
             // Without a further report the others go on after that moment.
-            self.open(self.counts_until.map_or(Door::Held, Door::OpenUntil));
-        } else {
-            self.head.set(Door::Held);
+            Some(until) => self.open(Door::OpenUntil(until)),
+            None => _ = self.close(Door::Held),
         }
         false
     }
 
     fn open(&mut self, door: Door) {
-        self.opened = true;
+        (self.opened, self.closed) = (true, false);
         self.head.set(door);
+    }
+
+    /// Lets no message in. Returns whether some were let in before.
+    fn close(&mut self, door: Door) -> bool {
+        self.head.set(door);
+        !std::mem::replace(&mut self.closed, true)
     }
 
     /// Stops letting messages in, because this block is shown next. Returns whether to report that.
@@ -211,7 +220,7 @@ impl Agreement {
         }
         // If this front end has left a block that it reported, its next report says so.
         let Some(chain) = self.head.up_to(&next.hash) else { return false };
-        self.head.set(Door::Held);
+        self.close(Door::Held);
         self.stopped = Some((round, chain));
         true
     }

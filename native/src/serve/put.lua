@@ -2,7 +2,8 @@
 -- KEYS[1] the filter, as of take.lua; field last: who has put it back last
 -- ARGV    1 who has taken it, or who makes it, 2 the value; empty if the filter is removed, 3 lifetime in milliseconds, 4 new or
 --         taken, 5 the last moment at which it may be put back, in milliseconds of the store: later the front end has given up
--- returns 1, or 0 if another front end has taken it meanwhile, or the moment is over
+--         6 for a new one, how much of the server's memory may be in use, in percent
+-- returns 1, or 0 if another front end has taken it meanwhile, or the moment is over, or 2 if a new one has no room
 local filter = redis.call('HMGET', KEYS[1], 'by', 'last')
 if filter[2] == ARGV[1] then
   return 1
@@ -12,6 +13,17 @@ if ARGV[4] == 'taken' then
   local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   if filter[1] ~= ARGV[1] or now > tonumber(ARGV[5]) then
     return 0
+  end
+end
+if ARGV[4] == 'new' then
+  -- The last part of the memory is for limits and keys. A server that does not tell takes every filter.
+  local memory = redis.pcall('INFO', 'memory')
+  if type(memory) == 'string' then
+    local used = tonumber(string.match(memory, '\nused_memory:(%d+)') or '0')
+    local most = tonumber(string.match(memory, '\nmaxmemory:(%d+)') or '0')
+    if most > 0 and used * 100 > most * tonumber(ARGV[6]) then
+      return 2
+    end
   end
 end
 if ARGV[2] == '' then

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::common;
 use crate::servers::{Servers, cluster};
 
-const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+pub(crate) const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 /// Deploys a contract that emits a log whenever it is called.
 const LOGS: &str = "0x6005600c60003960056000f360006000a000";
 
@@ -144,6 +144,7 @@ impl World {
     async fn add(&mut self, name: &str) {
         let store = self.servers.connect(&self.prefix).await;
         let store_of_heads = self.servers.connect(&self.prefix).await;
+        let store_of_values = self.servers.connect(&self.prefix).await;
         self.stores.push(store_of_heads.clone());
         let asked = Arc::<AtomicUsize>::default();
         self.asked.push(asked.clone());
@@ -156,8 +157,17 @@ impl World {
         let options = LightOptions { host_tells_sent: true, ..LightOptions::default() };
         let light = Arc::new(LightService::start(network, start, backends, options));
         let (secret, name) = (B256::repeat_byte(7), name.to_owned());
-        let parts =
-            FrontEndParts { light, new_blocks, store, store_of_heads, access: None, secret, chain: 33, name };
+        let parts = FrontEndParts {
+            light,
+            new_blocks,
+            store,
+            store_of_heads,
+            store_of_values,
+            access: None,
+            secret,
+            chain: 33,
+            name,
+        };
         self.front_ends.push(Arc::new(FrontEnd::start(parts)));
     }
 

@@ -6,11 +6,13 @@ mod admin_program;
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
+mod filters;
 mod front_ends;
 // The model of the script that counts.
 #[allow(dead_code)]
 #[path = "../../src/keys/gcra.rs"]
 mod gcra;
+mod heads;
 mod kept;
 mod keys;
 mod million;

@@ -1,12 +1,13 @@
 //! A store that stalls while a front end polls a filter for its caller, and one that is away.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rootlight_native::cluster::store::Script;
 use rootlight_native::service::Service as _;
 use serde_json::{Value, json};
 
-use crate::front_ends::{World, ask_of, number};
+use crate::front_ends::{ALICE, World, ask_of, number};
 use crate::servers::Servers;
 
 /// Longer than a front end tries to put a filter back.
@@ -143,4 +144,61 @@ async fn messages_wait_for_the_next_blocks_after_the_store_was_emptied_or_a_fron
             assert!(attempt < TRIES, "no message waited for a block: {event}");
         }
     }
+}
+
+/// Makes the agreement go on with a front end that does not exist, which has shown a block that nobody else has.
+const GHOST: &str = "redis.call('HDEL', KEYS[1], 'm:f0', 'm:f1')
+local shown = string.rep('7', 64) .. ':9'
+local ends, clock = '9999999999999', redis.call('TIME')
+redis.call('HSET', KEYS[1], 'shown', shown, 'lost', clock[1] .. '000', 'm:ghost',
+  table.concat({ends, shown, '1', '0', string.rep('f', 64), shown .. ','}, ' '))
+return 1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_front_end_that_refuses_messages_refuses_those_about_next_blocks_at_once() {
+    let Some(world) = World::new("shut", 2).await else { return };
+    assert_eq!(world.stores[0].script::<u64>(&Script::new(GHOST), "heads:33", &[]).await.unwrap(), 1);
+    let front_end = &*world.front_ends[0];
+    let refused = async || ask_of(front_end, "eth_blockNumber", json!([])).await;
+    world.until("it is left out", async || refused().await.is_err()).await;
+    // On a busy machine an answer may take as long as the wait for a block; not each time.
+    for attempt in 1.. {
+        let asked = Instant::now();
+        let error = ask_of(front_end, "eth_getBlockByNumber", json!(["0x2", false])).await.unwrap_err();
+        assert_eq!(error["code"], -32002, "{error}");
+        if asked.elapsed() < Duration::from_millis(1_500) {
+            break;
+        }
+        assert!(attempt < TRIES, "messages wait for the block");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_was_sent_is_told_although_its_batch_polls_a_filter_of_a_stalled_store() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let world = World::with(Arc::new(servers), "sent-stall", 1).await;
+    let filter = world.ask("eth_newBlockFilter", json!([])).await;
+    let signed = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x1"}]);
+    let raw = world.of_chain("eth_signTransaction", signed).await;
+    let servers = world.servers.clone();
+    *world.before_proof.lock().unwrap() = Some(Box::new(move || servers.signal(0, "STOP")));
+    let account = "0x00000000000000000000000000000000000000a1";
+    let message = json!([
+        {"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [filter]},
+        {"jsonrpc": "2.0", "method": "eth_chainId"},
+        {"jsonrpc": "2.0", "id": "two", "method": "eth_sendRawTransaction", "params": [raw]},
+        {"jsonrpc": "2.0", "id": 3, "method": "eth_getBalance", "params": [account, "0x1"]},
+        {"jsonrpc": "2.0", "id": 4, "method": "eth_newBlockFilter", "params": []},
+    ]);
+    let answer = world.front_ends[0].answer(message.to_string().into_bytes()).await;
+    assert!(world.before_proof.lock().unwrap().is_none(), "a proof was asked for");
+    world.servers.signal(0, "CONT");
+    let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+    assert_eq!(answer.as_array().map(Vec::len), Some(4), "{answer}");
+    assert_eq!((&answer[0]["id"], &answer[0]["error"]["code"]), (&json!(1), &json!(-32002)), "{answer}");
+    let hash = &answer[1]["result"];
+    assert_eq!(answer[1]["id"], "two");
+    assert_eq!(world.of_chain("eth_getTransactionByHash", json!([hash])).await["hash"], *hash, "{answer}");
+    assert_eq!(answer[2]["result"], "0x0", "{answer}");
+    assert_eq!((&answer[3]["id"], &answer[3]["error"]["code"]), (&json!(4), &json!(-32002)), "{answer}");
 }

@@ -1,0 +1,108 @@
+//! What filters may take of the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::registry::Registry;
+use rootlight_native::service::Service as _;
+use serde_json::{Value, json};
+
+use crate::front_ends::{World, ask_of};
+use crate::servers::Servers;
+
+/// Most bytes of the filters of one owner.
+const OWN_BYTES: u64 = 1 << 20;
+
+/// A filter with nearly as many topics as there may be: some 125 KiB in the store.
+fn large() -> Value {
+    let topics: Vec<String> = (0..3_900).map(|topic| format!("{topic:#066x}")).collect();
+    json!([{"topics": [topics]}])
+}
+
+/// The bytes that a filter has in the store.
+async fn bytes(world: &World, id: &Value) -> u64 {
+    let number = u128::from_str_radix(id.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap();
+    let value = [b"value".to_vec()];
+    world.stores[0].command("HSTRLEN", &format!("filter:33:{number:x}"), &value).await.unwrap()
+}
+
+async fn total(world: &World, ids: &[Value]) -> u64 {
+    let mut total = 0;
+    for id in ids {
+        total += bytes(world, id).await;
+    }
+    total
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_filters_of_one_owner_take_no_more_than_their_budget_of_bytes() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let world = World::with(Arc::new(servers), "budget", 1).await;
+    let mut ids = Vec::new();
+    for _ in 0..12 {
+        ids.push(world.ask("eth_newFilter", large()).await);
+        let total = total(&world, &ids).await;
+        assert!(total <= OWN_BYTES, "{total} bytes");
+    }
+    // The oldest had to go, and the newest are there.
+    let first = ask_of(&*world.front_ends[0], "eth_getFilterChanges", json!([ids[0]])).await;
+    assert_eq!(first.unwrap_err()["code"], -32000);
+    for id in &ids[6..] {
+        assert!(bytes(&world, id).await > 120_000);
+        assert_eq!(world.ask("eth_getFilterChanges", json!([id])).await, json!([]));
+    }
+    // A removed filter makes room at once.
+    assert_eq!(world.ask("eth_uninstallFilter", json!([ids[6]])).await, true);
+    ids.push(world.ask("eth_newFilter", large()).await);
+    assert_eq!(world.ask("eth_getFilterChanges", json!([ids[7]])).await, json!([]));
+
+    let many: Vec<Value> = (0..12)
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "eth_newFilter", "params": large()}))
+        .collect();
+    let answer = world.front_ends[0].answer(Value::from(many).to_string().into_bytes()).await;
+    let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+    assert_eq!(answer["error"]["code"], -32005, "more than the budget in one message: {answer}");
+    assert_eq!(world.ask("eth_getFilterChanges", json!([ids[7]])).await, json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_nearly_full_takes_no_new_filters_and_goes_on_otherwise() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let world = World::with(Arc::new(servers), "nearly-full", 1).await;
+    let filter = world.ask("eth_newBlockFilter", json!([])).await;
+    let info = world.servers.ask(0, "INFO memory");
+    let used = info.lines().find_map(|line| line.trim().strip_prefix("used_memory:")).unwrap();
+    let most = used.parse::<u64>().unwrap() * 5 / 4;
+    assert_eq!(world.servers.ask(0, &format!("CONFIG SET maxmemory {most}")), "OK");
+    let refused = ask_of(&*world.front_ends[0], "eth_newBlockFilter", json!([])).await.unwrap_err();
+    assert!(
+        refused["code"] == -32002 && refused["message"].as_str().unwrap().contains("no room"),
+        "{refused}"
+    );
+    world.stores[0].set("limit", b"1", Duration::from_secs(60)).await.unwrap();
+    assert_eq!(world.ask("eth_getFilterChanges", json!([filter])).await, json!([]));
+    assert_eq!(world.servers.ask(0, "CONFIG SET maxmemory 0"), "OK");
+    world.ask("eth_newBlockFilter", json!([])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_have_connections_of_their_own() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let world = World::with(Arc::new(servers), "connections", 1).await;
+    let commands = || {
+        let (mut registry, mut metrics) = (Registry::default(), String::new());
+        world.front_ends[0].register(&mut registry);
+        encode_registry(&mut metrics, &registry).unwrap();
+        let count = metrics.lines().find_map(|line| line.strip_prefix("store_command_seconds_count "));
+        count.unwrap().parse::<u64>().unwrap()
+    };
+    let filter = world.ask("eth_newBlockFilter", json!([])).await;
+    let before = commands();
+    for _ in 0..100 {
+        assert_eq!(world.ask("eth_getFilterChanges", json!([filter])).await, json!([]));
+    }
+    // Each poll has three commands.
+    let during = commands() - before;
+    assert!(during < 200, "{during} commands by the connections of limits");
+}
