@@ -286,8 +286,8 @@ export interface ProviderOptions {
   readonly store?: HeaderStore | null;
   /**
    * The user's wallet, another EIP-1193 provider. It gets account and signing methods: `eth_accounts`,
-   * `eth_requestAccounts`, `eth_sendTransaction`, `eth_sign*`, `personal_*`, `wallet_*`. Everything else is proven here. It
-   * signs only while it is on the provider's chain. Without it `eth_accounts` is `[]`, and signing is refused with 4100.
+   * `eth_requestAccounts`, `eth_sign*`, `eth_send*` (not `eth_sendRaw*`), `personal_*`, `wallet_*`. Everything else is proven
+   * here. It signs only while it is on the provider's chain. Without it `eth_accounts` is `[]`, and signing is refused with 4100.
    */
   readonly signer?: Signer;
   /**
