@@ -170,8 +170,9 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
       // What waits is written before the next client's turn. A store that writes nothing does not hold up that client.
       await turn.asked.catch(() => {});
       if (turn.isOurs()) await free(() => saved < saves);
-      turn.end();
+      const released = turn.end();
       await last;
+      await released;
       await place.close();
     },
   };
@@ -192,23 +193,32 @@ function turnOf(locks, name, onTurn) {
       else end.signal.addEventListener('abort', release);
     });
   };
-  const wait = () => locks.request(name, { signal: end.signal }, () => {
-    const taken = take();
-    onTurn();
-    return taken;
-  }).catch(() => {});
+  /** The requests for the lock, which settle once it is released. */
+  const requests = [];
+  const wait = () => {
+    const request = locks.request(name, { signal: end.signal }, () => {
+      const taken = take();
+      onTurn();
+      return taken;
+    });
+    requests.push(request.catch(() => {}));
+  };
   const asked = new Promise((resolve, reject) => {
-    const first = locks.request(name, { ifAvailable: true }, (lock) => {
+    const request = locks.request(name, { ifAvailable: true }, (lock) => {
       resolve();
       return lock ? take() : void wait();
     });
-    first.catch(reject);
+    requests.push(request.catch(reject));
   });
   return {
     /** Resolves when it is known whether this client is the writer from the start. */
     asked,
     isOurs: () => ours && !end.signal.aborted,
-    end: () => end.abort(),
+    /** Ends the turn. Resolves when the lock is released, if it was ours. */
+    end() {
+      end.abort();
+      return ours ? Promise.all(requests) : undefined;
+    },
   };
 }
 
