@@ -23,13 +23,14 @@ export interface ProviderRpcError extends Error {
 
 /**
  * A result, and its level if it is less than proven: `unproven-absence` means that all upstreams say that there is no such
- * object, which cannot be proven; `unproven` is an answer that the option `unproven` allows. `start` is set if no block is
+ * object, which cannot be proven; `unproven` is an answer that the option `unproven` allows; `wallet` is the answer of the option
+ * `signer`. `start` is set if no block is
  * trusted (`checkpoint: 'work'`) and the result depends on the chain; `rootlight_verification` and `rootlight_syncStatus`
  * then report in `attackCost` the least work of making up that chain.
  */
 export interface Answer {
   readonly result: unknown;
-  readonly level?: 'unproven-absence' | 'unproven';
+  readonly level?: 'unproven-absence' | 'unproven' | 'wallet';
   readonly start?: 'work';
 }
 
@@ -101,13 +102,17 @@ export interface VerificationEvent {
   readonly method: string;
   /**
    * `verified`: a verified header commits to the answer (with a remark on networks where work is nearly free); `local`: it
-   * needs no chain; `forwarded`: a transaction that was passed on; `wallet`: the answer of `signer`; `unproven-absence` and
-   * `unproven` as in {@link Answer}; `refused`: the request failed, because no upstream gave a proof that verifies.
+   * needs no chain, or the provider answers in place of a wallet; `forwarded`: a transaction that was passed on; `wallet`,
+   * `unproven-absence` and `unproven` as in {@link Answer}; `refused`: the request failed, because no upstream gave a proof that
+   * verifies.
    */
   readonly level: string;
-  /** Number of blocks on top of the block of a verified answer; otherwise null. */
+  /** Number of blocks on top of the block of a verified answer; null without `evidence`. */
   readonly depth: number | null;
-  /** What a verified answer rests on; otherwise null. */
+  /**
+   * What a verified answer rests on: about the block that it names, or the one in the parameters. Otherwise null, also if `latest` has
+   * become another block while the request ran.
+   */
   readonly evidence: Evidence | null;
   readonly start?: 'work';
   /** The error of a refused request. */
@@ -157,7 +162,10 @@ export interface ChainProvider extends Eip1193Provider {
   request(call: RequestArguments, options?: RequestOptions): Promise<unknown>;
   /** As `request`, but also returns the level of the result: `request` cannot show that a `null` is unproven. */
   requestWithLevel(call: RequestArguments, options?: RequestOptions): Promise<Answer>;
-  /** Stops, rejects pending requests and frees the module's memory. Later requests fail. */
+  /**
+   * Stops, rejects pending requests and frees the module's memory. Later requests fail with 4900. A request that the user's wallet has
+   * taken before is still answered by it.
+   */
   close(): void;
 }
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createDevChain } from '../dev.js';
 import { withLight } from './lib/light-client.mjs';
+import { until } from './lib/wait.mjs';
 
 const ACCOUNT = `0x${'11'.repeat(20)}`;
 
@@ -122,6 +123,51 @@ test('errors of the wallet arrive unchanged', async () => {
       assert.equal(await ask(method, {}).catch((error) => error), fail);
     }
   });
+});
+
+test('answers of the wallet are marked as its own, and those of the provider in its place as local', async () => {
+  const methods = ['eth_accounts', 'eth_requestAccounts', 'eth_decrypt', 'eth_getEncryptionPublicKey', 'personal_sign', 'wallet_getPermissions'];
+  const collected = (light) => {
+    const told = [];
+    light.on('verification', ({ method, level, depth }) => told.push([method, level, depth]));
+    return (count) => until(() => told.length >= count && told, `${count} events`);
+  };
+  await withLight({ signer: fakeWallet() }, async ({ light }) => {
+    const events = collected(light);
+    for (const method of methods) assert.equal((await light.requestWithLevel({ method })).level, 'wallet', method);
+    assert.deepEqual(await events(methods.length), methods.map((method) => [method, 'wallet', null]));
+  });
+  await withLight({}, async ({ light }) => {
+    const events = collected(light);
+    const call = { method: 'wallet_switchEthereumChain', params: [{ chainId: '0x21' }] };
+    assert.deepEqual(await light.requestWithLevel(call), { result: null });
+    await light.request({ method: 'eth_accounts' });
+    assert.deepEqual(await events(2), [[call.method, 'local', null], ['eth_accounts', 'local', null]]);
+  });
+});
+
+test('an error of the wallet is not reported as a refused proof', async () => {
+  // In wallets this code means that a dialogue is open already.
+  const fail = Object.assign(new Error('already pending'), { code: -32002 });
+  await withLight({ signer: fakeWallet({ fail }) }, async ({ light, ask }) => {
+    const told = [];
+    light.on('verification', ({ method }) => told.push(method));
+    assert.equal(await code(ask('eth_requestAccounts')), -32002);
+    await ask('eth_chainId');
+    await until(() => told.length > 0, 'an event');
+    assert.deepEqual(told, ['eth_chainId']);
+  });
+});
+
+test('a closed provider answers nothing in place of the wallet, nor asks it', async () => {
+  for (const signer of [undefined, fakeWallet()]) {
+    await withLight({ signer }, async ({ light, ask }) => {
+      light.close();
+      for (const method of ['eth_accounts', 'eth_requestAccounts', 'wallet_getPermissions', 'eth_sendTransaction']) assert.equal(await code(ask(method)), 4900, method);
+      assert.equal(await code(ask('wallet_switchEthereumChain', { chainId: '0x21' })), 4900);
+    });
+    assert.deepEqual(signer?.calls ?? [], []);
+  }
 });
 
 test('changes of the wallet\'s accounts are passed on until the provider is closed', async () => {
