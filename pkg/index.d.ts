@@ -1,7 +1,11 @@
 /** The argument of `request` (EIP-1193). */
 export interface RequestArguments {
   readonly method: string;
-  readonly params?: readonly unknown[];
+  /**
+   * A list for all methods of nodes; some methods of wallets, as `wallet_watchAsset`, take an object. The type is as wide as that of
+   * viem, whose clients take a provider only then.
+   */
+  readonly params?: unknown;
 }
 
 /**
@@ -145,12 +149,12 @@ export interface ProviderEvents {
 
 export interface RequestOptions {
   /** Makes the request reject with the signal's reason as soon as it aborts. Work that has begun is not interrupted. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
-/** An EIP-1193 provider. */
+/** An EIP-1193 provider. The caller may name the type of a result, which is not checked. */
 export interface Eip1193Provider {
-  request(call: RequestArguments, options?: RequestOptions): Promise<unknown>;
+  request<Result = unknown>(call: RequestArguments, options?: RequestOptions): Promise<Result>;
   on<Event extends keyof ProviderEvents>(event: Event, listener: (value: ProviderEvents[Event]) => void): this;
   on(event: string, listener: (value: never) => void): this;
   removeListener(event: string, listener: (value: never) => void): this;
@@ -159,7 +163,7 @@ export interface Eip1193Provider {
 /** What light clients and development chains have in common. */
 export interface ChainProvider extends Eip1193Provider {
   /** Answers a JSON-RPC call; rejects with a {@link ProviderRpcError}. */
-  request(call: RequestArguments, options?: RequestOptions): Promise<unknown>;
+  request<Result = unknown>(call: RequestArguments, options?: RequestOptions): Promise<Result>;
   /** As `request`, but also returns the level of the result: `request` cannot show that a `null` is unproven. */
   requestWithLevel(call: RequestArguments, options?: RequestOptions): Promise<Answer>;
   /**
@@ -195,7 +199,7 @@ export interface ProviderInfo {
  * Announces a provider to the other programs of its page (EIP-6963), at once and whenever one asks, so that wallet dialogues
  * list it. Returns a function that stops this. Throws a `TypeError` if the description is wrong, or outside pages.
  */
-export function announce(provider: Eip1193Provider, info: ProviderInfo): () => void;
+export function announce(provider: Signer, info: ProviderInfo): () => void;
 
 /**
  * Sends one JSON-RPC body (a request or a batch) to a node and returns the bytes of the response. An error with a
@@ -241,11 +245,14 @@ export interface HeaderStore {
   put(key: string, value: Uint8Array): Promise<void> | void;
 }
 
-/** The user's wallet, as injected by extensions. */
+/**
+ * An EIP-1193 provider of any library, as the user's wallet that an extension injects. Libraries type methods and events each in
+ * their own way, so that nothing more can be said here.
+ */
 export interface Signer {
-  request(call: { method: string; params?: readonly unknown[] }): Promise<unknown>;
-  on?(event: string, listener: (value: never) => void): unknown;
-  removeListener?(event: string, listener: (value: never) => void): unknown;
+  request(...args: any): Promise<any>;
+  on?(...args: any): any;
+  removeListener?(...args: any): any;
 }
 
 export interface ProviderOptions {
