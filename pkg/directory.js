@@ -4,13 +4,20 @@
 /** The most pages that are written: 16 million headers, about a gigabyte. */
 const MOST_PAGES = 2 ** 18;
 
-/** Milliseconds between two attempts to become the writer. */
+/** Milliseconds between two attempts to become the writer, and between two signs of life of the writer. */
 const LOOK = 2_000;
+
+/**
+ * Milliseconds without a sign of life after which another client becomes the writer: it cannot see whether a writer in another
+ * container, or in another thread of its own process, still runs.
+ */
+const STALE = 20_000;
 
 /** The names are variables so that bundlers for browsers do not resolve them. */
 const FILES = 'node:fs/promises';
 const PATHS = 'node:path';
 const URLS = 'node:url';
+const SYSTEM = 'node:os';
 
 const bring = (name) => import(/* @vite-ignore */ /* webpackIgnore: true */ name);
 
@@ -21,11 +28,11 @@ const present = (work) => work.catch((error) => (error.code === 'ENOENT' ? undef
 const plain = (name) => name.replaceAll(/[^\w.-]/g, '_');
 
 async function opened(storage, name) {
-  const [files, { join }, { fileURLToPath }] = await Promise.all([FILES, PATHS, URLS].map(bring));
+  const [files, { join }, { fileURLToPath }, { hostname }] = await Promise.all([FILES, PATHS, URLS, SYSTEM].map(bring));
   const root = storage instanceof URL || /^file:/.test(storage) ? fileURLToPath(storage) : storage;
   const folder = join(root, plain(name));
   await files.mkdir(folder, { recursive: true });
-  return { files, root, folder, path: (index) => join(folder, `${index}.page`), lock: join(folder, 'writer') };
+  return { files, root, folder, host: hostname(), path: (index) => join(folder, `${index}.page`), lock: join(folder, 'writer') };
 }
 
 const numberOf = (file) => (/^\d+\.page$/.test(file) ? parseInt(file, 10) : -1);
@@ -38,6 +45,7 @@ const numberOf = (file) => (/^\d+\.page$/.test(file) ? parseInt(file, 10) : -1);
 export function directory(storage, name, former) {
   let opening;
   const open = () => (opening ??= opened(storage, name));
+  const locks = processLocks(open, tidy);
 
   /** The numbers of the stored pages. */
   const numbers = async ({ files, folder }) => (await files.readdir(folder)).map(numberOf).filter((index) => index >= 0);
@@ -56,6 +64,8 @@ export function directory(storage, name, former) {
     async write(first, pages) {
       const here = await open();
       const { files, path } = here;
+      // A process that was stopped for long has lost its turn.
+      if (!(await locks.isOurs(here))) throw new Error('another client has become the writer of this directory');
       const end = first + pages.length;
       if (end > MOST_PAGES) throw new Error(`more than ${MOST_PAGES} pages`);
       if (first > 0 && !(await present(files.stat(path(first - 1))))) return;
@@ -78,7 +88,7 @@ export function directory(storage, name, former) {
     }
   }
 
-  return { place, locks: processLocks(open, tidy) };
+  return { place, locks };
 }
 
 /** Whether a process runs. */
@@ -90,44 +100,75 @@ function runs(pid) {
   }
 }
 
-/** The locks that this process holds, by file: a second client of the process is not mistaken for its owner. */
-const held = new Set();
+/** The process and the machine in the file of a lock; nothing if the file is not written yet. */
+function ownerIn(text) {
+  try {
+    const [pid, host] = JSON.parse(text);
+    return { pid, host };
+  } catch {
+    return {};
+  }
+}
 
 /**
- * A lock among processes with the part of the Web Locks API that store.js uses: a file that names the process. The file of a
- * process that was killed is replaced.
+ * A lock among processes with the part of the Web Locks API that store.js uses: a file that names the process and its machine, and
+ * has a random part by which its owner knows it. The owner touches it while it lives. The file of a process that was killed is replaced.
  */
 function processLocks(open, tidy) {
+  /** The content of the file while the lock is ours. */
+  let mine;
+  const isOurs = async ({ files, lock }) => mine !== undefined && (await present(files.readFile(lock, 'utf8'))) === mine;
+
+  /** Whether the owner of a lock is gone. Process numbers say something only about other processes of this machine. */
+  async function isStale({ files, lock, host }, text) {
+    const owner = ownerIn(text);
+    if (owner.host === host && owner.pid !== process.pid && !runs(owner.pid)) return true;
+    const file = await present(files.stat(lock));
+    return !file || Date.now() - file.mtimeMs > STALE;
+  }
+
   /** Takes the lock. Returns whether that succeeded. */
-  async function take({ files, lock }) {
-    if (held.has(lock)) return false;
-    held.add(lock);
+  async function take(here) {
+    const { files, lock, host } = here;
+    const text = JSON.stringify([process.pid, host, crypto.randomUUID()]);
     for (let attempt = 0; attempt < 2; attempt += 1) {
-      const made = await files.writeFile(lock, `${process.pid}`, { flag: 'wx' }).then(() => true, (error) => (error.code === 'EEXIST' ? false : (held.delete(lock), Promise.reject(error))));
-      if (made) return true;
-      const owner = Number(await present(files.readFile(lock, 'utf8')));
-      // A process has a lock of its own number here only if a former process with that number was killed.
-      if (owner > 0 && owner !== process.pid && runs(owner)) break;
-      await files.rm(lock, { force: true });
+      const made = await files.writeFile(lock, text, { flag: 'wx' }).then(() => true, (error) => (error.code === 'EEXIST' ? false : Promise.reject(error)));
+      if (made) {
+        mine = text;
+        return true;
+      }
+      const found = await present(files.readFile(lock, 'utf8'));
+      if (found !== undefined && !(await isStale(here, found))) return false;
+      // Another client may have replaced it meanwhile.
+      if ((await present(files.readFile(lock, 'utf8'))) === found) await files.rm(lock, { force: true });
     }
-    held.delete(lock);
     return false;
   }
 
+  /** Touches the file regularly. Returns a function that stops this. */
+  function signsOfLife(here) {
+    const touch = async () => (await isOurs(here)) && here.files.utimes(here.lock, new Date(), new Date());
+    const timer = setInterval(() => void touch().catch(() => {}), LOOK);
+    timer.unref?.();
+    return () => clearInterval(timer);
+  }
+
   return {
+    isOurs,
     async request(name, { ifAvailable, signal }, work) {
       const here = await open();
-      while (!(await take(here))) {
+      for (signal?.throwIfAborted(); !(await take(here)); signal?.throwIfAborted()) {
         if (ifAvailable) return work(null);
         await new Promise((resolve) => setTimeout(resolve, LOOK).unref?.());
-        signal?.throwIfAborted();
       }
+      const stop = signsOfLife(here);
       try {
         await tidy(here);
         return await work({ name });
       } finally {
-        await here.files.rm(here.lock, { force: true });
-        held.delete(here.lock);
+        stop();
+        if (await isOurs(here)) await here.files.rm(here.lock, { force: true });
+        mine = undefined;
       }
     },
   };

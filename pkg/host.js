@@ -128,7 +128,8 @@ function joined(client, post) {
         return;
       }
       for (const [id, method] of made) {
-        link?.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: [id] }), true).catch(() => {});
+        // The answer is a promise only if it is not there at once.
+        Promise.resolve(link?.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: [id] }), true)).catch(() => {});
       }
     },
   };

@@ -1,7 +1,11 @@
 /** The argument of `request` (EIP-1193). */
 export interface RequestArguments {
   readonly method: string;
-  readonly params?: readonly unknown[];
+  /**
+   * A list for all methods of nodes; some methods of wallets, as `wallet_watchAsset`, take an object. The type is as wide as that of
+   * viem, whose clients take a provider only then.
+   */
+  readonly params?: unknown;
 }
 
 /**
@@ -23,13 +27,14 @@ export interface ProviderRpcError extends Error {
 
 /**
  * A result, and its level if it is less than proven: `unproven-absence` means that all upstreams say that there is no such
- * object, which cannot be proven; `unproven` is an answer that the option `unproven` allows. `start` is set if no block is
+ * object, which cannot be proven; `unproven` is an answer that the option `unproven` allows; `wallet` is the answer of the option
+ * `signer`. `start` is set if no block is
  * trusted (`checkpoint: 'work'`) and the result depends on the chain; `rootlight_verification` and `rootlight_syncStatus`
  * then report in `attackCost` the least work of making up that chain.
  */
 export interface Answer {
   readonly result: unknown;
-  readonly level?: 'unproven-absence' | 'unproven';
+  readonly level?: 'unproven-absence' | 'unproven' | 'wallet';
   readonly start?: 'work';
 }
 
@@ -101,13 +106,17 @@ export interface VerificationEvent {
   readonly method: string;
   /**
    * `verified`: a verified header commits to the answer (with a remark on networks where work is nearly free); `local`: it
-   * needs no chain; `forwarded`: a transaction that was passed on; `wallet`: the answer of `signer`; `unproven-absence` and
-   * `unproven` as in {@link Answer}; `refused`: the request failed, because no upstream gave a proof that verifies.
+   * needs no chain, or the provider answers in place of a wallet; `forwarded`: a transaction that was passed on; `wallet`,
+   * `unproven-absence` and `unproven` as in {@link Answer}; `refused`: the request failed, because no upstream gave a proof that
+   * verifies.
    */
   readonly level: string;
-  /** Number of blocks on top of the block of a verified answer; otherwise null. */
+  /** Number of blocks on top of the block of a verified answer; null without `evidence`. */
   readonly depth: number | null;
-  /** What a verified answer rests on; otherwise null. */
+  /**
+   * What a verified answer rests on: about the block that it names, or the one in the parameters. Otherwise null, also if `latest` has
+   * become another block while the request ran.
+   */
   readonly evidence: Evidence | null;
   readonly start?: 'work';
   /** The error of a refused request. */
@@ -140,12 +149,12 @@ export interface ProviderEvents {
 
 export interface RequestOptions {
   /** Makes the request reject with the signal's reason as soon as it aborts. Work that has begun is not interrupted. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
-/** An EIP-1193 provider. */
+/** An EIP-1193 provider. The caller may name the type of a result, which is not checked. */
 export interface Eip1193Provider {
-  request(call: RequestArguments, options?: RequestOptions): Promise<unknown>;
+  request<Result = unknown>(call: RequestArguments, options?: RequestOptions): Promise<Result>;
   on<Event extends keyof ProviderEvents>(event: Event, listener: (value: ProviderEvents[Event]) => void): this;
   on(event: string, listener: (value: never) => void): this;
   removeListener(event: string, listener: (value: never) => void): this;
@@ -154,10 +163,13 @@ export interface Eip1193Provider {
 /** What light clients and development chains have in common. */
 export interface ChainProvider extends Eip1193Provider {
   /** Answers a JSON-RPC call; rejects with a {@link ProviderRpcError}. */
-  request(call: RequestArguments, options?: RequestOptions): Promise<unknown>;
+  request<Result = unknown>(call: RequestArguments, options?: RequestOptions): Promise<Result>;
   /** As `request`, but also returns the level of the result: `request` cannot show that a `null` is unproven. */
   requestWithLevel(call: RequestArguments, options?: RequestOptions): Promise<Answer>;
-  /** Stops, rejects pending requests and frees the module's memory. Later requests fail. */
+  /**
+   * Stops, rejects pending requests and frees the module's memory. Later requests fail with 4900. A request that the user's wallet has
+   * taken before is still answered by it.
+   */
   close(): void;
 }
 
@@ -187,7 +199,7 @@ export interface ProviderInfo {
  * Announces a provider to the other programs of its page (EIP-6963), at once and whenever one asks, so that wallet dialogues
  * list it. Returns a function that stops this. Throws a `TypeError` if the description is wrong, or outside pages.
  */
-export function announce(provider: Eip1193Provider, info: ProviderInfo): () => void;
+export function announce(provider: Signer, info: ProviderInfo): () => void;
 
 /**
  * Sends one JSON-RPC body (a request or a batch) to a node and returns the bytes of the response. An error with a
@@ -233,11 +245,14 @@ export interface HeaderStore {
   put(key: string, value: Uint8Array): Promise<void> | void;
 }
 
-/** The user's wallet, as injected by extensions. */
+/**
+ * An EIP-1193 provider of any library, as the user's wallet that an extension injects. Libraries type methods and events each in
+ * their own way, so that nothing more can be said here.
+ */
 export interface Signer {
-  request(call: { method: string; params?: readonly unknown[] }): Promise<unknown>;
-  on?(event: string, listener: (value: never) => void): unknown;
-  removeListener?(event: string, listener: (value: never) => void): unknown;
+  request(...args: any): Promise<any>;
+  on?(...args: any): any;
+  removeListener?(...args: any): any;
 }
 
 export interface ProviderOptions {
@@ -286,8 +301,8 @@ export interface ProviderOptions {
   readonly store?: HeaderStore | null;
   /**
    * The user's wallet, another EIP-1193 provider. It gets account and signing methods: `eth_accounts`,
-   * `eth_requestAccounts`, `eth_sendTransaction`, `eth_sign*`, `personal_*`, `wallet_*`. Everything else is proven here. It
-   * signs only while it is on the provider's chain. Without it `eth_accounts` is `[]`, and signing is refused with 4100.
+   * `eth_requestAccounts`, `eth_sign*`, `eth_send*` (not `eth_sendRaw*`), `personal_*`, `wallet_*`. Everything else is proven
+   * here. It signs only while it is on the provider's chain. Without it `eth_accounts` is `[]`, and signing is refused with 4100.
    */
   readonly signer?: Signer;
   /**

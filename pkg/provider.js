@@ -153,7 +153,7 @@ function newShell({ signer, interval, holdsKeys = false }) {
     /** The public object. */
     provider(more) {
       const { provider } = events;
-      const wallet = withWallet(provider.requestWithLevel, { signer, holdsKeys, emit });
+      const wallet = withWallet(provider.requestWithLevel, { signer, holdsKeys, emit, reason: () => closed });
       const requestWithLevel = abortable(verifications(wallet.requestWithLevel, { ask, emit, listens, holdsKeys }));
       ends.push(wallet.close);
       connected(events);

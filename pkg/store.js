@@ -29,8 +29,11 @@ const PATIENCE = 30_000;
 const nameOf = ({ network, checkpoint }) =>
   `rootlight-v${VERSION}-${network?.name ?? network}-${checkpoint?.hash ?? 'newest'}`;
 
-/** The names of directories of other versions. */
+/** The names of directories and databases of other versions. */
 const FORMER = new RegExp(`^rootlight-v(?!${VERSION}-)\\d+-`);
+
+/** The network in the name of a chain. */
+const networkIn = (name) => new RegExp(`^rootlight-v${VERSION}-(.+)-(?:newest|0x[\\da-f]+)$`, 'i').exec(name)?.[1];
 
 /**
  * @typedef {object} Pages
@@ -59,7 +62,31 @@ export function pagesIn(store, config, told = {}) {
   if (store) return kept(keyed(store, name), locksOf(store), name, told);
   if (store === null || !globalThis.indexedDB) return undefined;
   const shared = globalThis.navigator?.locks;
-  return kept(database(name, shared !== undefined), shared ?? pageLocks, name, told);
+  return kept(database(name, shared !== undefined), shared ? tidying(shared) : pageLocks, name, told);
+}
+
+/** Web Locks whose holder deletes the databases that nobody reads any more: a site may otherwise fill its quota with former chains. */
+const tidying = (locks) => ({
+  request: (name, options, work) =>
+    locks.request(name, options, (lock) => {
+      if (lock) void tidy(locks, name).catch(() => {});
+      return work(lock);
+    }),
+});
+
+/** Deletes databases of other versions, and of other checkpoints of the network, unless a client uses them: it holds their lock. */
+async function tidy(locks, own) {
+  for (const { name } of (await indexedDB.databases?.()) ?? []) {
+    const isFormer = FORMER.test(name) || (name !== own && networkIn(name) !== undefined && networkIn(name) === networkIn(own));
+    if (isFormer) await locks.request(name, { ifAvailable: true }, (lock) => lock && deleted(name));
+  }
+}
+
+function deleted(name) {
+  return new Promise((resolve) => {
+    const request = indexedDB.deleteDatabase(name);
+    request.onsuccess = request.onerror = request.onblocked = resolve;
+  });
 }
 
 /** Locks for browsers without Web Locks: only clients of the same page exclude each other. */
@@ -170,8 +197,9 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
       // What waits is written before the next client's turn. A store that writes nothing does not hold up that client.
       await turn.asked.catch(() => {});
       if (turn.isOurs()) await free(() => saved < saves);
-      turn.end();
+      const released = turn.end();
       await last;
+      await released;
       await place.close();
     },
   };
@@ -192,23 +220,32 @@ function turnOf(locks, name, onTurn) {
       else end.signal.addEventListener('abort', release);
     });
   };
-  const wait = () => locks.request(name, { signal: end.signal }, () => {
-    const taken = take();
-    onTurn();
-    return taken;
-  }).catch(() => {});
+  /** The requests for the lock, which settle once it is released. */
+  const requests = [];
+  const wait = () => {
+    const request = locks.request(name, { signal: end.signal }, () => {
+      const taken = take();
+      onTurn();
+      return taken;
+    });
+    requests.push(request.catch(() => {}));
+  };
   const asked = new Promise((resolve, reject) => {
-    const first = locks.request(name, { ifAvailable: true }, (lock) => {
+    const request = locks.request(name, { ifAvailable: true }, (lock) => {
       resolve();
       return lock ? take() : void wait();
     });
-    first.catch(reject);
+    requests.push(request.catch(reject));
   });
   return {
     /** Resolves when it is known whether this client is the writer from the start. */
     asked,
     isOurs: () => ours && !end.signal.aborted,
-    end: () => end.abort(),
+    /** Ends the turn. Resolves when the lock is released, if it was ours. */
+    end() {
+      end.abort();
+      return ours ? Promise.all(requests) : undefined;
+    },
   };
 }
 
@@ -251,8 +288,20 @@ function keyed(store, name) {
 function database(name, alone) {
   let opening;
   const open = () => (opening ??= opened(name));
+  const begun = async (mode) => {
+    const former = open();
+    const db = await former;
+    try {
+      return db.transaction(PAGES, mode);
+    } catch (error) {
+      // The browser has closed the database, or this page has for another one that deletes it.
+      if (error.name !== 'InvalidStateError') throw error;
+      if (opening === former) opening = undefined;
+      return (await open()).transaction(PAGES, mode);
+    }
+  };
   const inStore = async (mode) => {
-    const transaction = (await open()).transaction(PAGES, mode);
+    const transaction = await begun(mode);
     return { transaction, store: transaction.objectStore(PAGES) };
   };
   const got = (store, index) => {

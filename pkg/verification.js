@@ -1,6 +1,7 @@
 // The event `verification`: for each answer, what it rests on. Nothing is computed while no listener is registered.
+import { isWallets } from './wallet.js';
 
-/** Parameter positions of blocks; other methods name the block in their result, or answer about the newest one. */
+/** Parameter positions of blocks, of methods whose results do not name the block. */
 const BLOCK_AT = {
   eth_getBalance: 1, eth_getCode: 1, eth_getTransactionCount: 1, eth_call: 1, eth_estimateGas: 1, eth_createAccessList: 1,
   eth_getStorageAt: 2, eth_getProof: 2, rsk_getProof: 2, ext_getProof: 2, rsk_getStorageBytesAt: 2, ext_getStorageBytesAt: 2,
@@ -9,6 +10,8 @@ const BLOCK_AT = {
   eth_getUncleCountByBlockHash: 0, eth_getUncleCountByBlockNumber: 0,
   eth_getUncleByBlockHashAndIndex: 0, eth_getUncleByBlockNumberAndIndex: 0,
   eth_getTransactionByBlockHashAndIndex: 0, eth_getTransactionByBlockNumberAndIndex: 0,
+  rsk_getRawBlockHeaderByHash: 0, rsk_getRawBlockHeaderByNumber: 0, ext_getRawBlockHeaderByHash: 0, ext_getRawBlockHeaderByNumber: 0,
+  rsk_getTransactionReceiptNodesByHash: 0, ext_getTransactionReceiptNodesByHash: 0,
 };
 
 /** Methods that are answered without the chain: constants, computations, and what the client reports about itself. */
@@ -23,24 +26,28 @@ const LOCAL_NAMESPACE = /^(net_|web3_|rpc[._]|sco_|txpool_)/;
 /** Whether a light client answers a method without the chain. */
 export const isLocal = (method) => LOCAL.has(method) || LOCAL_NAMESPACE.test(method);
 
-/** Methods that the user's wallet answers. */
-const WALLETS = /^(wallet|personal)_|^eth_(send|sign)Transaction$|^eth_sign/;
-
 /** JSON-RPC error code if no upstream gives a proof that verifies. */
 const UNAVAILABLE = -32002;
 
-/** The block that an answer is about, as a parameter of `rootlight_verification`. */
-function blockOf({ method, params }, result) {
+/** The block in the parameters of a call, as a parameter of `rootlight_verification`; undefined if the method has none. */
+function blockOf({ method, params }) {
   const at = BLOCK_AT[method];
-  const named = at === undefined ? [result].flat().at(-1)?.blockHash : params?.[at];
-  return !named || named === 'pending' ? 'latest' : named;
+  if (at === undefined) return undefined;
+  const block = params?.[at];
+  return !block || block === 'pending' ? 'latest' : block;
 }
 
-/** The level of an answer without a mark of its own. */
-function levelOf(method, holdsKeys) {
-  if (holdsKeys || isLocal(method)) return 'local';
-  if (method === 'eth_sendRawTransaction') return 'forwarded';
-  return WALLETS.test(method) ? 'wallet' : 'verified';
+/** The block that a result names; undefined if it names none. */
+function namedBy({ method }, result) {
+  if (method === 'eth_blockNumber') return result;
+  const last = [result].flat().at(-1);
+  return last?.blockHash ?? (/^eth_getBlockBy/.test(method) ? last?.hash : undefined) ?? undefined;
+}
+
+/** The level of an answer without a mark of its own. Answers of the user's wallet are marked. */
+function levelOf(call, holdsKeys) {
+  if (holdsKeys || isLocal(call.method) || isWallets(call)) return 'local';
+  return call.method === 'eth_sendRawTransaction' ? 'forwarded' : 'verified';
 }
 
 /**
@@ -65,25 +72,43 @@ export function verifications(inner, { ask, emit, listens, holdsKeys }) {
   const evidenceOf = (block) =>
     ask({ method: 'rootlight_verification', params: [block] }, true).then(({ result }) => result, () => null);
 
-  async function tell(call, { result, level, start }, error) {
+  /**
+   * The evidence for a verified answer. A block in the parameters is that of the answer only if it has meant the same one `before` and
+   * after it: `latest` may be another block by now.
+   */
+  async function evidenceFor(call, result, before) {
+    const named = namedBy(call, result);
+    if (named !== undefined) return evidenceOf(named);
+    const [former, block] = [await before, blockOf(call)];
+    const evidence = former && (await evidenceOf(block));
+    return evidence?.blockHash === former?.blockHash ? evidence ?? null : null;
+  }
+
+  async function tell(call, { result, level, start }, before, error) {
     const { method } = call;
-    const reached = error ? 'refused' : level ?? levelOf(method, holdsKeys);
-    const evidence = reached === 'verified' ? await evidenceOf(blockOf(call, result)) : null;
+    const reached = error ? 'refused' : level ?? levelOf(call, holdsKeys);
+    const isVerified = reached === 'verified';
+    const evidence = isVerified ? await evidenceFor(call, result, before) : null;
+    // The remark on networks where work is nearly free belongs to answers without a block too.
+    const remarked = isVerified ? evidence ?? (await evidenceOf('latest')) : null;
     const depth = evidence ? Number(evidence.depth) : null;
     const marks = { ...(start && { start }), ...(error && { error: { code: error.code, message: error.message } }) };
-    emit('verification', { method, level: evidence?.level ?? reached, depth, evidence, ...marks, caught: holdsKeys ? [] : await caught() });
+    emit('verification', { method, level: remarked?.level ?? reached, depth, evidence, ...marks, caught: holdsKeys ? [] : await caught() });
   }
 
   async function told(call) {
+    const block = blockOf(call);
+    const before = block === undefined || holdsKeys ? undefined : evidenceOf(block);
     try {
       const answer = await inner(call);
-      void tell(call, answer).catch(() => {});
+      void tell(call, answer, before).catch(() => {});
       return answer;
     } catch (error) {
-      if (error?.code === UNAVAILABLE) void tell(call, {}, error).catch(() => {});
+      // Wallets have another meaning for this code.
+      if (error?.code === UNAVAILABLE && !isWallets(call)) void tell(call, {}, before, error).catch(() => {});
       throw error;
     }
   }
 
-  return (call) => (listens('verification') ? told(call) : inner(call));
+  return (call) => (listens('verification') && call ? told(call) : inner(call));
 }

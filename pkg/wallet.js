@@ -18,31 +18,36 @@ const UNKNOWN_CHAIN = 4902;
 const NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
 
-/** Methods that sign. A wallet on another chain would sign for that one, while reads are proven for this one. */
-const SIGNING = new Set([
-  'eth_sendTransaction', 'eth_signTransaction', 'eth_sign', 'personal_sign',
-  'eth_signTypedData', 'eth_signTypedData_v1', 'eth_signTypedData_v3', 'eth_signTypedData_v4',
-]);
+/**
+ * Methods that sign or send. A wallet on another chain would sign for that one, while reads are proven for this one. Transactions
+ * that are signed already (`eth_sendRaw...`) need no wallet.
+ */
+const SIGNING = /^(?:eth|personal|wallet)_(?:send(?!Raw)|sign)/;
 
-/** Other methods of wallets without a namespace of their own. */
-const ACCOUNTS = new Set(['eth_accounts', 'eth_requestAccounts', 'eth_decrypt', 'eth_getEncryptionPublicKey']);
+/** Methods that a wallet answers. */
+const WALLETS = /^(?:wallet_|personal_|eth_(?:send(?!Raw)|sign|(?:accounts|requestAccounts|decrypt|getEncryptionPublicKey)$))/;
 
-function isWallets(call) {
+/** Methods whose first parameter names a chain: that of a transaction, or of several calls (EIP-5792). */
+const NAMES_CHAIN = /(?:Transaction|Calls)$/;
+
+/** Whether the user's wallet answers a call if there is one, and otherwise the provider in its place. */
+export function isWallets(call) {
   const method = call?.method;
-  return typeof method === 'string' && (/^(wallet|personal)_/.test(method) || ACCOUNTS.has(method) || SIGNING.has(method));
+  return typeof method === 'string' && WALLETS.test(method);
 }
 
 /**
- * @param {(call: {method: string, params?: readonly unknown[]}) => Promise<{result: unknown}>} inner answers all other methods
+ * @param {(call: {method: string, params?: readonly unknown[] | object}) => Promise<{result: unknown}>} inner answers all other methods
  * @param {{signer?: object, holdsKeys: boolean, emit: (event: string, value: unknown) => void}} options `signer` is an EIP-1193
- * provider; `holdsKeys` if `inner` has accounts of its own
+ * provider; `holdsKeys` if `inner` has accounts of its own; `reason()` is the reason for the provider's end, once it has ended
  */
-export function withWallet(inner, { signer, holdsKeys, emit }) {
+export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
   const chain = async () => (await inner({ method: 'eth_chainId', params: [] })).result;
   const own = holdsKeys ? held(inner) : refused;
   const answer = signer ? forwarded(signer, chain) : own;
   const told = (accounts) => emit('accountsChanged', accounts);
   async function ofWallet({ method, params = [] }) {
+    if (reason()) throw reason();
     if (method === 'wallet_switchEthereumChain' || method === 'wallet_addEthereumChain') await sameChain(params, chain);
     return answer(method, params);
   }
@@ -76,7 +81,7 @@ function numberOf(id) {
 async function refused(method) {
   if (method === 'eth_accounts') return { result: [] };
   if (method === 'wallet_switchEthereumChain' || method === 'wallet_addEthereumChain') return { result: null };
-  if (SIGNING.has(method) || method === 'eth_requestAccounts') {
+  if (SIGNING.test(method) || method === 'eth_requestAccounts') {
     throw failure(UNAUTHORIZED, `${method}: this provider holds no keys: create it with the user's wallet as \`signer\`, or sign with a local account`);
   }
   throw unsupported(method);
@@ -88,6 +93,7 @@ const unsupported = (method) => failure(UNSUPPORTED, `${method}: this provider d
 const held = (inner) => async (method, params) => {
   if (method === 'eth_requestAccounts') return inner({ method: 'eth_accounts', params: [] });
   if (method === 'personal_sign') return inner({ method: 'eth_sign', params: [params[1], params[0]] });
+  if (method.startsWith('wallet_') && SIGNING.test(method)) throw unsupported(method);
   if (method.startsWith('wallet_')) return refused(method);
   if (method === 'eth_sendTransaction') return inner({ method, params: await withGas(inner, params) });
   return inner({ method, params }).catch((error) => {
@@ -106,22 +112,23 @@ async function withGas(inner, params) {
   return [{ ...transaction, gas }, ...rest];
 }
 
-/** The answers of the user's wallet. Its errors are passed on unchanged. */
+/** The answers of the user's wallet, marked as such. Its errors are passed on unchanged. */
 const forwarded = (signer, chain) => async (method, params) => {
-  if (!SIGNING.has(method)) return { result: await signer.request({ method, params }) };
+  const ask = async (given) => ({ result: await signer.request({ method, params: given }), level: 'wallet' });
+  if (!SIGNING.test(method)) return ask(params);
   const served = await chain();
   const selected = await signer.request({ method: 'eth_chainId' });
   if (numberOf(selected) !== BigInt(served)) throw elsewhere(`the wallet is on chain ${selected}`, served);
-  return { result: await signer.request({ method, params: forChain(method, params, served) }) };
+  return ask(forChain(method, params, served));
 };
 
 /** Names the chain in a transaction, so that a wallet that switches to another chain meanwhile does not sign it. */
 function forChain(method, params, served) {
-  const [transaction, ...rest] = Array.isArray(params) ? params : [];
-  if (!/Transaction$/.test(method) || !transaction || typeof transaction !== 'object') return params;
-  const { chainId = served } = transaction;
-  if (numberOf(chainId) !== BigInt(served)) throw elsewhere(`the transaction is for chain ${chainId}`, served);
-  return [{ ...transaction, chainId }, ...rest];
+  const [subject, ...rest] = Array.isArray(params) ? params : [];
+  if (!NAMES_CHAIN.test(method) || !subject || typeof subject !== 'object') return params;
+  const { chainId = served } = subject;
+  if (numberOf(chainId) !== BigInt(served)) throw elsewhere(`${method} names chain ${chainId}`, served);
+  return [{ ...subject, chainId }, ...rest];
 }
 
 const elsewhere = (what, served) =>

@@ -1,39 +1,27 @@
 // The light client of the extension. Pages reach it through ports only, and may send requests and get events of their own
 // subscriptions. The settings come from the extension's own page (options.html).
 import { budgetOf } from './budget.js';
+import { clientOf } from './client.js';
 import { createProvider } from './rootlight/index.js';
 import { sessionOf } from './session.js';
 
 // Content scripts run in pages, which are not trusted with the settings: an address of a node may contain a key.
 void chrome.storage.local.setAccessLevel({ accessLevel: 'TRUSTED_CONTEXTS' });
 
-/** A promise of the client. The browser ends this worker when it is idle; the next request starts it again from stored headers. */
-let opening;
-let current;
-
 /** The functions that emit events to the pages that are connected. */
 const sessions = new Set();
 
-const provider = () =>
-  (opening ??= open().catch((error) => {
-    opening = undefined;
-    throw error;
-  }));
-
-async function open() {
+/** The browser ends this worker when it is idle; the next request starts it again from stored headers. */
+const client = clientOf(async () => {
   const { settings } = await chrome.storage.local.get('settings');
   if (!settings) throw Object.assign(new Error('name a node in the options of the extension'), { code: 4900 });
   const made = await createProvider(settings);
   made.on('message', (event) => sessions.forEach((session) => session.emit(event)));
-  // A module that has ended is replaced by the next request.
-  made.on('disconnect', () => made === current && (opening = undefined));
-  current = made;
   return made;
-}
+});
 
 chrome.storage.onChanged.addListener(() => {
-  void opening?.then((former) => former.close(), () => {});
-  opening = undefined;
+  client.end();
   for (const session of sessions) session.end();
   sessions.clear();
 });
@@ -42,7 +30,7 @@ chrome.runtime.onConnect.addListener((port) => {
   // The browser states the origin; a page cannot.
   const { origin, id } = port.sender;
   if (port.name !== 'rootlight' || id !== chrome.runtime.id || !origin || origin === 'null') return port.disconnect();
-  const session = sessionOf(port, provider, budgetOf(origin));
+  const session = sessionOf(port, client.provider, budgetOf(origin));
   sessions.add(session);
   port.onMessage.addListener(session.take);
   port.onDisconnect.addListener(() => {

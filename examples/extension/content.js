@@ -2,16 +2,18 @@
 // gives it nothing that its own requests do not.
 let port;
 
+const post = (message) => window.postMessage({ from: 'rootlight-extension', ...message }, window.origin);
+
 function connection() {
   if (port) return port;
   const opened = chrome.runtime.connect({ name: 'rootlight' });
   port = opened;
-  opened.onMessage.addListener((message) => window.postMessage({ from: 'rootlight-extension', ...message }, window.origin));
+  opened.onMessage.addListener(post);
   // The browser ends an idle worker; the next request opens another connection.
   opened.onDisconnect.addListener(() => {
     if (port !== opened) return;
     port = undefined;
-    window.postMessage({ from: 'rootlight-extension', lost: true }, window.origin);
+    post({ lost: true });
   });
   return opened;
 }
@@ -19,5 +21,16 @@ function connection() {
 window.addEventListener('message', ({ source, data }) => {
   if (source !== window || data?.from !== 'rootlight-page') return;
   const { id, method, params } = data;
-  connection().postMessage({ id, method, params });
+  const refuse = (code, message) => post({ id, error: { code, message } });
+  try {
+    JSON.stringify(params);
+  } catch (error) {
+    return refuse(-32600, `params must be representable as JSON: ${error.message}`);
+  }
+  try {
+    connection().postMessage({ id, method, params });
+  } catch {
+    port = undefined;
+    refuse(4900, 'the extension was updated or removed: load the page again');
+  }
 });

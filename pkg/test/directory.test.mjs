@@ -1,10 +1,11 @@
 // Verified headers in a directory, in Node.js.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, afterEach, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
 import { createProvider } from '../index.js';
 import { pagesIn } from '../store.js';
 import { serveChain } from './lib/chain-server.mjs';
@@ -110,6 +111,93 @@ test('the lock of a process that was killed is taken over, and that of a running
   await runScript(script(''), [folder]);
   assert.deepEqual([await pages.count(), ...(await pages.read(1))], [2, 2]);
   pages.close();
+});
+
+/** The file of the lock of a chain of mainnet. */
+const lock = () => join(folder, 'rootlight-v1-mainnet-newest', 'writer');
+
+test('a client in another thread of the process is not the writer, and leaves the lock alone', async () => {
+  const pages = pagesIn(folder, { network: 'mainnet' });
+  await pages.save(0, [Uint8Array.of(1), Uint8Array.of(2), Uint8Array.of(3)]);
+  const held = readFileSync(lock(), 'utf8');
+  const text = `
+    import { workerData } from 'node:worker_threads';
+    const { pagesIn } = await import(workerData.store);
+    const pages = pagesIn(workerData.folder, { network: 'mainnet' });
+    await pages.save(0, [Uint8Array.of(9)]);
+    await pages.close();`;
+  const store = new URL('../store.js', import.meta.url).href;
+  const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(text)}`), { workerData: { folder, store } });
+  assert.equal(await new Promise((resolve, reject) => thread.once('exit', resolve).once('error', reject)), 0);
+  assert.equal(readFileSync(lock(), 'utf8'), held);
+  assert.deepEqual([await pages.count(), ...(await pages.read(0))], [3, 1]);
+  await pages.close();
+  assert.ok(!files().includes('writer'));
+});
+
+test('new upstreams of a client in a worker thread do not take the lock of the former client', async () => {
+  const options = { ...served.options, storage: folder, worker: 'dedicated', pollSeconds: 3_600 };
+  const provider = await createProvider(options);
+  await until(areWritten, 'all pages');
+  const [chain] = readdirSync(folder);
+  const writer = () => {
+    try {
+      return readFileSync(join(folder, chain, 'writer'), 'utf8');
+    } catch {
+      return undefined;
+    }
+  };
+  const former = writer();
+  await provider.setUpstreams(served.url);
+  await until(() => writer() && writer() !== former, 'the next writer');
+  assert.ok(areWritten());
+  assert.equal(Number(await provider.request({ method: 'eth_blockNumber' })), BLOCKS);
+  provider.close();
+  await until(() => !files().includes('writer'), 'the lock is released');
+});
+
+/** Owners of a lock of whom our process cannot see whether they run. */
+const HIDDEN = [[process.pid, 'another'], [process.pid, hostname()], [2 ** 30, 'another']];
+
+test('the lock of another container or thread is left alone while it shows life', async () => {
+  mkdirSync(join(folder, 'rootlight-v1-mainnet-newest'));
+  for (const owner of HIDDEN) {
+    const text = JSON.stringify([...owner, 'token']);
+    writeFileSync(lock(), text);
+    const pages = pagesIn(folder, { network: 'mainnet' });
+    await pages.save(0, [Uint8Array.of(1)]);
+    assert.equal(await pages.count(), 0, text);
+    await pages.close();
+    assert.equal(readFileSync(lock(), 'utf8'), text);
+  }
+});
+
+test('the lock of a container or thread without a sign of life is taken over', async () => {
+  mkdirSync(join(folder, 'rootlight-v1-mainnet-newest'));
+  for (const owner of [...HIDDEN, []]) {
+    writeFileSync(lock(), owner.length ? JSON.stringify([...owner, 'token']) : '');
+    utimesSync(lock(), 0, 0);
+    const pages = pagesIn(folder, { network: 'mainnet' });
+    await pages.save(0, [Uint8Array.of(1)]);
+    assert.equal(await pages.count(), 1, String(owner));
+    await pages.save(0, []);
+    await pages.close();
+    assert.ok(!files().includes('writer'), String(owner));
+  }
+});
+
+test('a writer shows life, and stops writing when another client has taken its lock', async () => {
+  const told = [];
+  const pages = pagesIn(folder, { network: 'mainnet' }, { onError: ({ message }) => told.push(message) });
+  await pages.save(0, [Uint8Array.of(1)]);
+  utimesSync(lock(), 0, 0);
+  await until(() => statSync(lock()).mtimeMs > Date.now() - 20_000, 'a sign of life');
+  writeFileSync(lock(), JSON.stringify([1, 'another', 'token']));
+  await pages.save(0, [Uint8Array.of(2)]);
+  assert.deepEqual([await pages.count(), ...(await pages.read(0))], [1, 1]);
+  assert.deepEqual(told, ['verified headers are not kept: another client has become the writer of this directory']);
+  await pages.close();
+  assert.match(readFileSync(lock(), 'utf8'), /token/);
 });
 
 test('a directory that cannot be written is reported once', async () => {

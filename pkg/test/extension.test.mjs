@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { budget } from '../../examples/extension/budget.js';
+import { clientOf } from '../../examples/extension/client.js';
 import { sessionOf } from '../../examples/extension/session.js';
 import { startBrowser } from './lib/browser.mjs';
 import { serveChain } from './lib/chain-server.mjs';
@@ -91,21 +92,80 @@ test('a page finds the provider, gets proven answers and events, and signs with 
 
   await browser.run(async () => {
     globalThis.heads = [];
+    globalThis.told = [];
     globalThis.provider.on('message', ({ data }) => globalThis.heads.push(data.result.number));
+    for (const event of ['connect', 'disconnect']) globalThis.provider.on(event, ({ chainId, code }) => globalThis.told.push([event, chainId ?? code]));
   });
   assert.ok((await browser.run(ask, 'eth_subscribe', ['newHeads'])).result);
   await served.ask('evm_mine');
   await until(async () => (await browser.run(async () => globalThis.heads)).includes('0xb'), 'a new head in the page');
 
   assert.deepEqual(await browser.run(ask, 'eth_accounts', []), { result: [] });
-  assert.equal((await browser.run(ask, 'eth_sendTransaction', [{}])).code, 4100);
+  for (const method of ['eth_requestAccounts', ...SIGNING]) assert.equal((await browser.run(ask, method, [{}])).code, 4100, method);
+  assert.equal((await browser.run(ask, 'wallet_getPermissions', [])).code, 4200);
+  const switched = (chainId) => browser.run(ask, 'wallet_switchEthereumChain', [{ chainId }]);
+  assert.deepEqual(await switched('0x21'), { result: null });
+  assert.deepEqual([(await switched('0x1')).code, (await switched('main')).code], [4902, -32602]);
   await browser.run(async () => {
     globalThis.chain = '0x1';
-    globalThis.ethereum = { request: async ({ method }) => (method === 'eth_chainId' ? globalThis.chain : `${method} of the wallet`) };
+    globalThis.sent = [];
+    globalThis.accounts = [];
+    globalThis.ethereum = {
+      on: (event, listener) => (globalThis.select = event === 'accountsChanged' ? listener : globalThis.select),
+      async request({ method, params }) {
+        if (method === 'eth_chainId') return globalThis.chain;
+        globalThis.sent.push([method, params]);
+        return `${method} of the wallet`;
+      },
+    };
+    globalThis.provider.on('accountsChanged', (accounts) => globalThis.accounts.push(accounts));
   });
-  assert.equal((await browser.run(ask, 'eth_sendTransaction', [{}])).code, 4901);
-  await browser.run(async () => (globalThis.chain = '0x21'));
-  assert.deepEqual(await browser.run(ask, 'eth_sendTransaction', [{}]), { result: 'eth_sendTransaction of the wallet' });
+  for (const method of SIGNING) assert.equal((await browser.run(ask, method, [{}])).code, 4901, method);
+  assert.equal((await switched('0x1')).code, 4902);
+  assert.deepEqual(await browser.run(async () => globalThis.sent), []);
+  assert.deepEqual(await switched('0x21'), { result: 'wallet_switchEthereumChain of the wallet' });
+  await browser.run(async () => {
+    globalThis.chain = '0x21';
+    globalThis.sent = [];
+    globalThis.select(['0x12']);
+  });
+  assert.deepEqual(await browser.run(async () => globalThis.accounts), [['0x12']]);
+  for (const method of ['eth_sendTransaction', 'wallet_sendCalls']) {
+    assert.deepEqual(await browser.run(ask, method, [{ from: '0x12' }]), { result: `${method} of the wallet` });
+    assert.equal((await browser.run(ask, method, [{ chainId: '0x1' }])).code, 4901);
+  }
+  const sent = [{ from: '0x12', chainId: '0x21' }];
+  assert.deepEqual(await browser.run(async () => globalThis.sent), [['eth_sendTransaction', sent], ['wallet_sendCalls', sent]]);
+});
+
+/** Methods that make a wallet sign or send. */
+const SIGNING = ['eth_sendTransaction', 'personal_sign', 'eth_signTypedData_v4', 'wallet_sendTransaction', 'wallet_sendCalls', 'personal_sendTransaction'];
+
+test('a request whose parameters JSON cannot write is refused', LIMIT, async () => {
+  const refused = await browser.run(async () => {
+    const codes = [];
+    for (const params of [[1n], [() => {}]]) codes.push(await globalThis.provider.request({ method: 'eth_getBalance', params }).catch(({ code }) => code));
+    return codes;
+  });
+  assert.deepEqual(refused, [-32600, -32600]);
+});
+
+test('a page is told when the worker with its subscriptions has ended, and when it answers again', LIMIT, async () => {
+  const told = () => browser.run(async () => globalThis.told);
+  assert.deepEqual(await told(), []);
+  assert.equal((await browser.run(ask, 'eth_chainId', [])).result, '0x21');
+  // New settings end all connections.
+  const options = await browser.tab();
+  await options.open(`chrome-extension://${idOf(folder)}/options.html`);
+  await options.run(save, served.url);
+  await until(async () => (await told()).length > 0, 'disconnect');
+  assert.equal((await browser.run(ask, 'eth_blockNumber', [])).result, '0xb');
+  await until(async () => (await told()).length > 1, 'connect');
+  assert.deepEqual(await told(), [['disconnect', 4900], ['connect', '0x21']]);
+  // The page has no subscription any more: nothing of it ends with the worker.
+  await options.run(save, served.url);
+  await browser.run(ask, 'eth_blockNumber', []);
+  assert.equal((await told()).length, 2);
 });
 
 test('a page that asks for too much at a time is refused, and its later requests are answered', LIMIT, async () => {
@@ -132,6 +192,53 @@ test('pages have no way to the extension besides its provider', LIMIT, async () 
     return [typeof globalThis.chrome?.storage, typeof globalThis.chrome?.runtime?.connect, reached];
   }, idOf(folder));
   assert.deepEqual(found, ['undefined', 'undefined', false]);
+});
+
+test('a page of an extension that was updated gets an error, and hangs no more', LIMIT, async () => {
+  const options = await browser.tab();
+  await options.open(`chrome-extension://${idOf(folder)}/options.html`);
+  // The node is silent.
+  held = new Promise(() => {});
+  await browser.run(async () => {
+    const asked = globalThis.provider.request({ method: 'eth_getTransactionReceipt', params: [`0x${'34'.repeat(32)}`] });
+    globalThis.pending = asked.catch(({ code }) => code);
+  });
+  await options.run(async () => void setTimeout(() => chrome.runtime.reload(), 50));
+  assert.equal(await browser.run(async () => globalThis.pending), 4900);
+  await until(async () => (await browser.run(ask, 'eth_chainId', [])).code === 4900, 'an error');
+  held = undefined;
+});
+
+test('settings that change while a client opens leave one client', async () => {
+  const opened = [];
+  const client = clientOf(() => new Promise((resolve, reject) => opened.push({ resolve, reject })));
+  const fake = () => {
+    const made = { closed: 0, on: (event, listener) => (made.tell = listener), close: () => (made.closed += 1) };
+    return made;
+  };
+  const [former, current] = [fake(), fake()];
+  const first = client.provider();
+  client.end();
+  const second = client.provider();
+  assert.equal(client.provider(), second);
+  assert.equal(opened.length, 2);
+  opened[1].resolve(current);
+  opened[0].resolve(former);
+  await Promise.all([first, second]);
+  assert.deepEqual([former.closed, current.closed], [1, 0]);
+  former.tell({ code: 4900 });
+  assert.equal(client.provider(), second);
+  // A former one that fails does not take the place of the current one either.
+  current.tell({ code: 4900 });
+  const third = client.provider();
+  client.end();
+  const fourth = client.provider();
+  opened[2].reject(new Error('no node'));
+  await third.catch(() => {});
+  assert.equal(client.provider(), fourth);
+  opened[3].reject(new Error('no node'));
+  await fourth.catch(() => {});
+  assert.notEqual(client.provider(), fourth);
 });
 
 test('a budget allows a burst, a rate and a number of requests in progress', () => {

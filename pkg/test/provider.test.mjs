@@ -59,6 +59,54 @@ test('each answer is followed by an event that says what it rests on', () =>
     assert.deepEqual([absent.level, absent.depth], ['unproven-absence', null]);
   }));
 
+test('evidence is that of the answer\'s own block, and null if the answer names none', () =>
+  withLight({ blocks: 5 }, async ({ light, ask, chain }) => {
+    const [from] = await chain.request({ method: 'eth_accounts' });
+    const hash = await chain.request({ method: 'eth_sendTransaction', params: [{ from, to: from, value: '0x1' }] });
+    for (let blocks = 0; blocks < 2; blocks += 1) await chain.request({ method: 'evm_mine' });
+    await until(async () => (await ask('eth_blockNumber')) === '0x7', 'block 7');
+    const { hash: second } = await ask('eth_getBlockByNumber', '0x2', false);
+    const events = verifications(light);
+    const expected = [
+      ['rsk_getRawBlockHeaderByNumber', ['0x1'], '0x1'],
+      ['rsk_getRawBlockHeaderByHash', [second], '0x2'],
+      ['eth_getBlockByNumber', ['0x3', false], '0x3'],
+      ['eth_getBlockByNumber', ['latest', false], '0x7'],
+      ['eth_getTransactionReceipt', [hash], '0x6'],
+      ['eth_getBalance', [from, 'latest'], '0x7'],
+      ['eth_blockNumber', [], '0x7'],
+      ['rsk_getRawTransactionReceiptByHash', [hash], undefined],
+      ['eth_getLogs', [{ fromBlock: '0x1', toBlock: '0x2' }], undefined],
+      ['eth_newBlockFilter', [], undefined],
+    ];
+    for (const [place, [method, params, block]] of expected.entries()) {
+      await ask(method, ...params);
+      const { level, depth, evidence } = (await events(place + 1))[place];
+      const found = { level, depth, block: evidence?.blockNumber };
+      assert.deepEqual(found, { level: 'verified', depth: block ? 7 - Number(block) : null, block }, `${method} ${params}`);
+    }
+  }));
+
+test('an answer about the newest block has no evidence if that has become another one meanwhile', () => {
+  let go;
+  const gate = new Promise((resolve) => (go = resolve));
+  const slow = (transport) => async (body) => {
+    if (/getProof|getWitness/.test(body)) await gate;
+    return transport(body);
+  };
+  return withLight({ wrap: slow }, async ({ light, ask, chain }) => {
+    const events = verifications(light);
+    const [rich] = await chain.request({ method: 'eth_accounts' });
+    const asked = ask('eth_getBalance', rich, 'latest');
+    await chain.request({ method: 'evm_mine' });
+    await until(async () => (await light.request({ method: 'rootlight_syncStatus' })).currentBlock === '0x4', 'block 4');
+    go();
+    await asked;
+    const told = await until(async () => (await events(1)).find(({ method }) => method === 'eth_getBalance'), 'the event');
+    assert.deepEqual([told.level, told.depth, told.evidence], ['verified', null, null]);
+  });
+});
+
 test('nothing is asked for events that no listener wants', async (t) => {
   const asked = [];
   await withLight({}, async ({ ask }) => {

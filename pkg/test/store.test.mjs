@@ -233,3 +233,14 @@ test('a database changes in whole transactions, yields to another page, and is n
     newer: [],
   });
 });
+
+test('a database that is closed while a client uses it is opened again', async () => {
+  const work = async () => (await import('/test/lib/store-scenario.mjs')).closedDatabases(await import('/store.js'));
+  assert.deepEqual(await inPage((run) => run(work)), { told: [], afterDeletion: [[2]], afterClosing: [[2], [3]], connections: 3 });
+});
+
+test('databases of former checkpoints and versions are deleted, those that clients use are not', async () => {
+  const work = async () => (await import('/test/lib/store-scenario.mjs')).formerDatabases(await import('/store.js'));
+  const { left, expected } = await inPage((run) => run(work));
+  assert.deepEqual(left, expected);
+});

@@ -87,7 +87,8 @@ test('filters of a page that leaves a shared client end, and those of others sta
   const { serve } = await import('../host.js');
   const sent = [];
   const open = async () => ({
-    send: async (text) => {
+    // As a client that has its answers at once.
+    send: (text) => {
       const { method, params } = JSON.parse(text);
       sent.push([method, ...params]);
       return JSON.stringify({ result: method.startsWith('eth_new') || method === 'eth_subscribe' ? `0x${sent.length}` : true });
@@ -100,13 +101,17 @@ test('filters of a page that leaves a shared client end, and those of others sta
     const { port1, port2 } = new MessageChannel();
     globalThis.onconnect({ ports: [port2] });
     const answers = [];
-    port1.onmessage = ({ data }) => data.type === 'answer' && answers.push(data.id);
+    const types = [];
+    port1.onmessage = ({ data }) => {
+      types.push(data.type);
+      if (data.type === 'answer') answers.push(data.id);
+    };
     port1.postMessage({ type: 'open', kind: 'client', options: '{}' });
     const ask = async (id, method, ...params) => {
       port1.postMessage({ type: 'ask', id, text: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
       await until(() => answers.includes(id), method);
     };
-    return { port: port1, ask };
+    return { port: port1, types, ask };
   };
   const [first, second] = [page(), page()];
   await first.ask(1, 'eth_subscribe', 'newHeads');
@@ -118,6 +123,7 @@ test('filters of a page that leaves a shared client end, and those of others sta
   first.port.postMessage({ type: 'close' });
   await until(() => sent.length >= 2, 'the end of the filters');
   assert.deepEqual(sent, [['eth_unsubscribe', '0x1'], ['eth_uninstallFilter', '0x3']]);
+  await until(() => first.types.includes('closed'), 'the answer to the page that leaves');
   await second.ask(2, 'eth_blockNumber');
   for (const { port } of [first, second]) port.close();
   delete globalThis.onconnect;

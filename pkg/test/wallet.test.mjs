@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createDevChain } from '../dev.js';
 import { withLight } from './lib/light-client.mjs';
+import { until } from './lib/wait.mjs';
 
 const ACCOUNT = `0x${'11'.repeat(20)}`;
 
@@ -26,12 +27,18 @@ function fakeWallet({ chainId = '0x21', fail } = {}) {
   return wallet;
 }
 
+/** Methods that make a wallet sign or send. */
+const SIGNING = [
+  'eth_sendTransaction', 'eth_signTransaction', 'eth_sign', 'eth_signTypedData_v4', 'eth_sendUserOperation', 'personal_sign', 'personal_sendTransaction',
+  'personal_signTransaction', 'wallet_sendTransaction', 'wallet_sendCalls', 'wallet_sendPreparedCalls', 'wallet_signIntent',
+];
+
 const code = (promise) => promise.then((value) => assert.fail(`there is an answer: ${JSON.stringify(value)}`), (error) => error.code);
 
 test('without a wallet there are no accounts, and signing is refused with the codes of EIP-1193', () =>
   withLight({}, async ({ ask }) => {
     assert.deepEqual(await ask('eth_accounts'), []);
-    for (const method of ['eth_requestAccounts', 'eth_sendTransaction', 'eth_sign', 'personal_sign', 'eth_signTypedData_v4']) {
+    for (const method of ['eth_requestAccounts', ...SIGNING]) {
       assert.equal(await code(ask(method)), 4100, method);
     }
     for (const method of ['wallet_getPermissions', 'wallet_watchAsset', 'personal_listAccounts']) assert.equal(await code(ask(method)), 4200, method);
@@ -79,13 +86,33 @@ test('a transaction names the chain that the wallet must sign for', async () => 
 test('a wallet on another chain signs nothing, and may switch', async () => {
   const signer = fakeWallet({ chainId: '0x1' });
   await withLight({ signer }, async ({ ask }) => {
-    for (const method of ['eth_sendTransaction', 'personal_sign', 'eth_signTypedData_v4']) assert.equal(await code(ask(method, {})), 4901, method);
+    for (const method of SIGNING) assert.equal(await code(ask(method, {})), 4901, method);
     assert.ok(signer.calls.every(({ method }) => method === 'eth_chainId'));
     await ask('wallet_switchEthereumChain', { chainId: '0x21' });
     assert.deepEqual(signer.calls.at(-1), { method: 'wallet_switchEthereumChain', params: [{ chainId: '0x21' }] });
     // Some wallets return a plain number.
     signer.chainId = 33;
-    assert.equal(await ask('eth_sendTransaction', {}), 'answer to eth_sendTransaction');
+    for (const method of SIGNING) assert.equal(await ask(method, {}), `answer to ${method}`);
+  });
+});
+
+test('a transaction that is signed already needs no wallet', async () => {
+  const signer = fakeWallet({ chainId: '0x1' });
+  await withLight({ signer }, async ({ ask }) => {
+    assert.equal(await code(ask('eth_sendRawTransaction', '0x00')), -32602);
+    assert.deepEqual(signer.calls, []);
+  });
+});
+
+test('calls that a wallet sends together name the chain', async () => {
+  const signer = fakeWallet();
+  await withLight({ signer }, async ({ ask }) => {
+    for (const method of ['wallet_sendCalls', 'wallet_sendPreparedCalls', 'wallet_sendTransaction', 'personal_sendTransaction']) {
+      await ask(method, { from: ACCOUNT }, 'more');
+      assert.deepEqual(signer.calls.at(-1), { method, params: [{ from: ACCOUNT, chainId: '0x21' }, 'more'] });
+      assert.equal(await code(ask(method, { chainId: '0x1' })), 4901, method);
+      assert.equal(signer.calls.at(-1).method, 'eth_chainId');
+    }
   });
 });
 
@@ -96,6 +123,51 @@ test('errors of the wallet arrive unchanged', async () => {
       assert.equal(await ask(method, {}).catch((error) => error), fail);
     }
   });
+});
+
+test('answers of the wallet are marked as its own, and those of the provider in its place as local', async () => {
+  const methods = ['eth_accounts', 'eth_requestAccounts', 'eth_decrypt', 'eth_getEncryptionPublicKey', 'personal_sign', 'wallet_getPermissions'];
+  const collected = (light) => {
+    const told = [];
+    light.on('verification', ({ method, level, depth }) => told.push([method, level, depth]));
+    return (count) => until(() => told.length >= count && told, `${count} events`);
+  };
+  await withLight({ signer: fakeWallet() }, async ({ light }) => {
+    const events = collected(light);
+    for (const method of methods) assert.equal((await light.requestWithLevel({ method })).level, 'wallet', method);
+    assert.deepEqual(await events(methods.length), methods.map((method) => [method, 'wallet', null]));
+  });
+  await withLight({}, async ({ light }) => {
+    const events = collected(light);
+    const call = { method: 'wallet_switchEthereumChain', params: [{ chainId: '0x21' }] };
+    assert.deepEqual(await light.requestWithLevel(call), { result: null });
+    await light.request({ method: 'eth_accounts' });
+    assert.deepEqual(await events(2), [[call.method, 'local', null], ['eth_accounts', 'local', null]]);
+  });
+});
+
+test('an error of the wallet is not reported as a refused proof', async () => {
+  // In wallets this code means that a dialogue is open already.
+  const fail = Object.assign(new Error('already pending'), { code: -32002 });
+  await withLight({ signer: fakeWallet({ fail }) }, async ({ light, ask }) => {
+    const told = [];
+    light.on('verification', ({ method }) => told.push(method));
+    assert.equal(await code(ask('eth_requestAccounts')), -32002);
+    await ask('eth_chainId');
+    await until(() => told.length > 0, 'an event');
+    assert.deepEqual(told, ['eth_chainId']);
+  });
+});
+
+test('a closed provider answers nothing in place of the wallet, nor asks it', async () => {
+  for (const signer of [undefined, fakeWallet()]) {
+    await withLight({ signer }, async ({ light, ask }) => {
+      light.close();
+      for (const method of ['eth_accounts', 'eth_requestAccounts', 'wallet_getPermissions', 'eth_sendTransaction']) assert.equal(await code(ask(method)), 4900, method);
+      assert.equal(await code(ask('wallet_switchEthereumChain', { chainId: '0x21' })), 4900);
+    });
+    assert.deepEqual(signer?.calls ?? [], []);
+  }
 });
 
 test('changes of the wallet\'s accounts are passed on until the provider is closed', async () => {
@@ -118,7 +190,7 @@ test('a development chain signs with its own accounts', async () => {
   assert.equal(await ask('personal_sign', '0x1234', accounts[0]), await ask('eth_sign', accounts[0], '0x1234'));
   assert.equal(await ask('wallet_switchEthereumChain', { chainId: '0x21' }), null);
   assert.equal(await code(ask('wallet_switchEthereumChain', { chainId: '0x1e' })), 4902);
-  for (const method of ['eth_signTypedData_v4', 'personal_ecRecover', 'wallet_getPermissions']) assert.equal(await code(ask(method)), 4200, method);
+  for (const method of ['eth_signTypedData_v4', 'personal_ecRecover', 'wallet_getPermissions', 'wallet_sendCalls']) assert.equal(await code(ask(method)), 4200, method);
   chain.close();
 });
 

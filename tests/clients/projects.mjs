@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startBrowser } from '../../pkg/test/lib/browser.mjs';
+import { packed as pack } from '../../pkg/test/lib/packed.mjs';
 import { listen } from '../../pkg/test/lib/upstream.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -29,8 +30,7 @@ export function run(cwd, program, ...args) {
 export function packed() {
   rmSync(WORK, { recursive: true, force: true });
   mkdirSync(WORK, { recursive: true });
-  const [{ filename }] = JSON.parse(run(join(ROOT, 'pkg'), 'npm', 'pack', '--json', '--ignore-scripts', '--pack-destination', WORK));
-  return join(WORK, filename);
+  return pack(WORK).tarball;
 }
 
 /** Installs packages in a folder, without their scripts. */

@@ -50,7 +50,10 @@ const SHARED: [&str; 6] = [
     "tests/clients/viem.keys.test.mjs",
 ];
 
-/// The same in Python.
+/// Tests of the npm package with the libraries, and of its types beside theirs.
+const PACKAGE: [&str; 2] = ["tests/clients/provider.test.mjs", "tests/clients/types.test.mjs"];
+
+/// The same as [`SHARED`] in Python.
 const PYTHON: [&str; 2] = ["tests/clients/web3_test.py", "tests/clients/web3_keys_test.py"];
 
 /// Compiles the test contract and returns its path.
@@ -90,7 +93,7 @@ impl Built {
 pub(crate) fn test(log: &mut Log) -> Outcome {
     let built = Built::new(log)?;
     let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
-    log.run(built.with(node.args(&SHARED).arg("tests/clients/provider.test.mjs")))?;
+    log.run(built.with(node.args(&SHARED).args(&PACKAGE)))?;
     for file in PYTHON {
         log.run(built.with(Cmd::program(&python()).args(&[file, "-v"])))?;
     }

@@ -100,3 +100,47 @@ export async function databases({ pagesIn }) {
   (await settled(upgraded)).close();
   return { unwanted, connections, replaced, aborted, after, gone, newer: await read() };
 }
+
+/** A database that is closed while a client uses it: by a page that deletes it, and by the browser. */
+export async function closedDatabases({ pagesIn }) {
+  const told = [];
+  const pages = pagesIn(undefined, { network: 'regtest' }, { onError: ({ message }) => told.push(message) });
+  const connections = new Set();
+  const { transaction } = IDBDatabase.prototype;
+  IDBDatabase.prototype.transaction = function (...given) {
+    connections.add(this);
+    return transaction.apply(this, given);
+  };
+  await pages.save(0, [Uint8Array.of(1)]);
+  await settled(indexedDB.deleteDatabase('rootlight-v1-regtest-newest'));
+  await pages.save(0, [Uint8Array.of(2)]);
+  const afterDeletion = (await loaded(pages)).map((page) => [...page]);
+  for (const connection of connections) connection.close();
+  await Promise.all([pages.save(1, [Uint8Array.of(3)]), pages.count(), pages.count()]);
+  const afterClosing = (await loaded(pages)).map((page) => [...page]);
+  IDBDatabase.prototype.transaction = transaction;
+  await pages.close();
+  return { told, afterDeletion, afterClosing, connections: connections.size };
+}
+
+/** The databases of the site after a client has become the writer of a chain, among those of former chains and versions. */
+export async function formerDatabases({ pagesIn }) {
+  const chain = (network, hash) => ({ network, ...(hash && { checkpoint: { hash } }) });
+  const visit = async (config) => {
+    const pages = pagesIn(undefined, config);
+    await pages.save(0, [Uint8Array.of(1)]);
+    return pages;
+  };
+  for (const name of ['rootlight-v0-mainnet-newest', 'rootlight-v1-regtest-0xaa', 'rootlight-v1-regtest-newest', 'rootlight-v1-testnet2-newest', 'mine']) {
+    (await settled(indexedDB.open(name, 1))).close();
+  }
+  const other = await visit(chain('testnet', '0xbb'));
+  const used = await visit(chain('regtest', '0xbb'));
+  const pages = await visit(chain('regtest', '0xcc'));
+  const names = async () => (await indexedDB.databases()).map(({ name }) => name).sort();
+  const expected = ['mine', 'rootlight-v1-regtest-0xbb', 'rootlight-v1-regtest-0xcc', 'rootlight-v1-testnet-0xbb', 'rootlight-v1-testnet2-newest'];
+  await until(async () => String(await names()) === String(expected), 'no former databases').catch(() => {});
+  const left = await names();
+  for (const client of [other, used, pages]) await client.close();
+  return { left, expected };
+}

@@ -8,7 +8,7 @@ use super::{VERSION, commit_time, folder};
 use crate::shell::{Cmd, Log, root};
 use crate::steps::Outcome;
 
-/// Files of the repository that go with the program and into the npm package.
+/// Files of the repository that go with the program.
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Completion scripts: the shell, and the name under which it looks for the script.
@@ -60,26 +60,16 @@ pub(super) fn npm_file() -> PathBuf {
     folder().join(format!("rootlight-{VERSION}.tgz"))
 }
 
-/// Packs the npm package with its documents. `files` in pkg/package.json says what it holds.
+/// Packs the npm package. `files` in pkg/package.json says what it holds; the script `prepack` there adds the documents and
+/// the checksums of the modules.
 pub(super) fn npm(log: &mut Log) -> Outcome {
     let manifest =
         fs::read_to_string(root().join("pkg/package.json")).map_err(|e| format!("pkg/package.json: {e}"))?;
     if !manifest.contains(&format!("\"version\": \"{VERSION}\"")) {
         return Err(format!("pkg/package.json has another version than {VERSION}"));
     }
-    // npm leaves out links, and documents of the folder above.
-    let stage = folder().join("stage/npm");
-    make(&stage)?;
-    log.run(Cmd::new("cp --recursive pkg/package.json pkg/dist").arg(&stage))?;
-    for entry in fs::read_dir(root().join("pkg")).map_err(|e| format!("pkg: {e}"))?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".js") || name.ends_with(".d.ts") {
-            copy(&entry.path(), &stage.join(name))?;
-        }
-    }
-    documents(&stage)?;
-    copy(&root().join("pkg/README.md"), &stage.join("README.md"))?;
-    log.run(Cmd::new("npm pack --ignore-scripts --pack-destination").arg(folder()).inside(&stage))?;
+    log.run(Cmd::new("npm pack --pack-destination").arg(folder()).within("pkg"))?;
+    log.run(Cmd::new("node pkg/scripts/check.mjs").arg(npm_file()))?;
     size(&npm_file())
 }
 
