@@ -22,3 +22,4 @@ mod stalls;
 mod store;
 mod tls;
 mod traces;
+mod usage;
