@@ -14,6 +14,7 @@ mod gcra;
 mod kept;
 mod keys;
 mod million;
+mod promotion;
 mod quotas;
 mod serve;
 mod servers;
