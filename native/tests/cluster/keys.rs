@@ -69,6 +69,30 @@ async fn a_change_is_learnt_of_without_an_announcement_and_with_the_store_alone(
         .await;
 }
 
+/// Polls are counted instead of seconds, which depend on the machine: there are two of them in a second.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_that_nobody_announces_is_effective_after_two_polls() {
+    let Some(servers) = cluster() else { return };
+    let Some(service) = Service::start(&servers, "polls", 3).await else { return };
+    let silent = ClusterKeys::open(service.database.clone(), None).await.unwrap();
+    for _ in 0..5 {
+        let record = service.key(&Change::default()).await;
+        for access in &service.front_ends {
+            assert!(!is_revoked(access, &record.id).await);
+        }
+        silent.revoke(&record.id).await.unwrap();
+        let revoked = Instant::now();
+        let polls = |access: &ClusterAccess| access.metrics().polls();
+        let before: Vec<u64> = service.front_ends.iter().map(|access| polls(access)).collect();
+        for (access, before) in service.front_ends.iter().zip(before) {
+            // The first one may have begun before the revocation.
+            wait_until("two polls", || async { polls(access) >= before + 2 }).await;
+            assert!(is_revoked(access, &record.id).await);
+        }
+        println!("revoked everywhere after two polls, {:?}", revoked.elapsed());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stale_copy_of_the_store_is_found_out() {
     let Some(servers) = Servers::single(&[]) else { return };
@@ -84,8 +108,8 @@ async fn a_stale_copy_of_the_store_is_found_out() {
     assert_eq!(service.front_ends[0].find("aaaaaaaa").await, Ok(None));
     assert_eq!(service.front_ends[0].find("bbbbbbbb").await, Ok(None));
     service.admin.revoke(&record.id).await.unwrap();
-    // As after a failover that lost the change.
-    let old = [b"99 ".as_slice(), copy.strip_prefix(b"0 ").unwrap()].concat();
+    // As after a failover that lost the change, with a revision that none reaches.
+    let old = [b"9000000000000000 ".as_slice(), copy.strip_prefix(b"0 ").unwrap()].concat();
     store.set(&name, &old, Duration::from_secs(60)).await.unwrap();
     let late = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
     assert!(!is_revoked(&late, &record.id).await, "the store is asked first");
@@ -127,6 +151,52 @@ async fn ids_that_do_not_exist_cost_few_statements() {
     let found = join_all(many.iter().map(|id| access.find(id))).await;
     let refused = found.iter().filter(|found| **found == Err(Unavailable)).count();
     assert!((4_000..12_000).contains(&refused), "{refused}");
+}
+
+/// Somebody sends ids that do not exist while the database accepts statements and does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_the_store_are_found_while_the_database_stalls_under_unknown_ids() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
+    let Some(service) = Service::with(postgres, &servers, "flood", 2).await else { return };
+    let access = service.front_ends[1].clone();
+    let store = servers.connect("flood").await;
+    let mut keys = Vec::new();
+    for _ in 0..6 {
+        keys.push(service.key(&Change::default()).await);
+    }
+    for key in &keys {
+        let name = format!("key:{}", key.id);
+        wait_until("the copy", || async { store.get(&name).await.unwrap().is_some() }).await;
+    }
+    // Whoever asks for keys waits for whoever changes this table.
+    let mut client = service.database.connect().await.unwrap();
+    let stall = client.transaction().await.unwrap();
+    stall.batch_execute("LOCK TABLE service.keys IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let (mut floods, mut good) = (Vec::new(), Vec::new());
+    for (turn, key) in keys.iter().enumerate() {
+        // They wait for the database, three turns are more than may.
+        let (unknown, known) = (access.clone(), access.clone());
+        let ids: Vec<String> = (0..2_000_u32).map(|number| format!("{turn}x{number:06}")).collect();
+        floods.push(tokio::spawn(async move { join_all(ids.iter().map(|id| unknown.find(id))).await }));
+        tokio::task::yield_now().await;
+        let id = key.id.clone();
+        let mut found = tokio::spawn(async move { known.find(&id).await });
+        match tokio::time::timeout(Duration::from_millis(300), &mut found).await {
+            Ok(found) => assert_eq!(found.unwrap(), Ok(Some(key.clone()))),
+            Err(_) => good.push((found, key)),
+        }
+    }
+    println!("{} keys were not found before the next turn", good.len());
+    for (found, key) in good {
+        assert_eq!(found.await.unwrap(), Ok(Some(key.clone())));
+    }
+    for flood in join_all(floods).await {
+        assert!(flood.unwrap().iter().all(|found| *found == Err(Unavailable)));
+    }
+    assert_eq!(access.metrics().lookups(Level::Store), 6);
+    stall.rollback().await.unwrap();
+    wait_until("the database answers", || async { access.find("aaaaaaaa").await == Ok(None) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,6 +89,37 @@ async fn the_script_admits_what_the_limits_of_one_process_admit() {
     tokio::task::spawn_blocking(test).await.unwrap();
 }
 
+/// As after a failover to a server whose clock is behind, or when it is set.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_neither_locks_a_key_out_nor_gives_its_burst_again() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let store = servers.connect("back").await;
+    let script = script_with_time();
+    let rate = Rate::new(10, 10);
+    // A message of one request, at a second and a microsecond; what it must wait, and what is used then, in seconds/1000.
+    let take = async |seconds: u64, micros: u64| {
+        let arguments = [rate.size(), 0, 0, 0, 0, rate.cost(1), 1, micros, seconds];
+        let mut arguments = arguments.map(|number| number.to_string().into_bytes());
+        arguments[2] = b"-1".to_vec();
+        let answer: Vec<i64> = store.script(&script, "key", &arguments).await.unwrap();
+        (answer[3] / 1_000_000, answer[4] / 1_000_000)
+    };
+    let start = 1_800_000_000;
+    for message in 1..=10 {
+        assert_eq!(take(start, 400_123).await, (0, 100 * message));
+    }
+    assert_eq!(take(start, 400_123).await, (100, 1_000));
+    // An hour back: no time has passed, and from here on it passes as always.
+    let back = start - 3_600;
+    assert_eq!(take(back, 900_000).await, (100, 1_000));
+    assert_eq!(take(back + 1, 0).await, (0, 1_000));
+    assert_eq!(take(back + 1, 500_000).await, (0, 600));
+    // A few steps back in a row.
+    assert_eq!(take(back + 1, 100_000).await, (0, 700));
+    assert_eq!(take(back, 0).await, (0, 800));
+    assert_eq!(take(back + 10, 0).await, (0, 100));
+}
+
 /// Sends messages over all front ends as fast as they are answered; returns the weight that was admitted.
 async fn flood(front_ends: &[Arc<ClusterAccess>], record: &Record, time: Duration) -> u64 {
     let end = Instant::now() + time;

@@ -102,7 +102,8 @@ impl ClusterAccess {
         getrandom::fill(&mut name).map_err(KeyError::Random)?;
         let name = HEXLOWER.encode(&name);
         let (memory, metrics) = (Arc::new(Memory::new(MEMORY)), ServiceMetrics::default());
-        let changes = Changes::open(store.clone(), line(LOOKUP_TIME), memory.clone(), grace).await?;
+        let polling = line(LOOKUP_TIME);
+        let changes = Changes::open(store.clone(), polling, memory.clone(), metrics.clone(), grace).await?;
         let parts = Arc::new(Parts {
             secret,
             lookups: Lookups::new(store.clone(), line(LOOKUP_TIME), memory.clone(), metrics.clone()),
@@ -150,8 +151,10 @@ impl Parts {
     fn tasks(self: &Arc<Self>, name: String) -> Vec<JoinHandle<()>> {
         let parts = || self.clone();
         let (a, b, c, d, e, f, g) = (parts(), parts(), parts(), parts(), parts(), parts(), parts());
+        let database = parts();
         vec![
             tokio::spawn(async move { a.lookups.run().await }),
+            tokio::spawn(async move { database.lookups.run_database().await }),
             tokio::spawn(async move { b.lookups.check().await }),
             tokio::spawn(async move {
                 if let Err(error) = c.changes.receive().await {

@@ -191,8 +191,12 @@ async fn insert(client: &Client, name: String, rules: Rules) -> Result<(KeyText,
 }
 
 /// Writes a changed key under a new revision, which it returns.
+///
+/// The revision is at least the time in milliseconds, so that it is above those that a replica lacked when it became the
+/// primary, and which front ends may know.
 async fn update(transaction: &Transaction<'_>, record: &Record) -> Result<i64, ClusterKeyError> {
-    let query = "UPDATE service.state SET revision = revision + 1 RETURNING revision";
+    let query = "UPDATE service.state SET revision = \
+                 greatest(revision + 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING revision";
     let revision: i64 = transaction.query_typed_one(query, &[]).await?.try_get(0)?;
     let query = "UPDATE service.keys SET name = $2, revoked = $3, rules = $4::text::jsonb, revision = $5 WHERE id = $1";
     transaction

@@ -2,11 +2,16 @@
 //!
 //! Changes are announced over the store. Because an announcement can be lost, a front end also asks PostgreSQL for the
 //! changes after the last one that it knows, and the store for the revision of the last one, both twice a second.
+//!
+//! A replica that became the primary may lack the last changes. Its revision is then lower than the one that is known, and
+//! its next changes could get revisions that are known already. So a front end goes back to the revision of the database,
+//! and asks for all keys again.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::try_join;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -15,6 +20,7 @@ use tracing::{debug, warn};
 use super::error::ClusterKeyError;
 use super::line::Line;
 use super::memory::Memory;
+use super::metrics::ServiceMetrics;
 use super::rows;
 use super::shared;
 use crate::cluster::store::{Announcement, HotStore, StoreError};
@@ -37,6 +43,7 @@ pub(super) struct Changes {
     store: Arc<HotStore>,
     line: Line,
     memory: Arc<Memory>,
+    metrics: ServiceMetrics,
     grace: Duration,
     /// The last change that was read from PostgreSQL.
     known: AtomicI64,
@@ -56,6 +63,7 @@ impl Changes {
         store: Arc<HotStore>,
         line: Line,
         memory: Arc<Memory>,
+        metrics: ServiceMetrics,
         grace: Duration,
     ) -> Result<Self, ClusterKeyError> {
         let known = line.run(async |client| rows::revision(client).await).await?;
@@ -63,6 +71,7 @@ impl Changes {
             store,
             line,
             memory,
+            metrics,
             grace,
             known: AtomicI64::new(known),
             ahead: AtomicI64::new(NONE),
@@ -116,6 +125,7 @@ impl Changes {
                 Ok(more) => {
                     self.checked();
                     self.reads.fetch_add(1, Ordering::AcqRel);
+                    self.metrics.polled();
                     if more {
                         continue;
                     }
@@ -130,7 +140,18 @@ impl Changes {
     /// Reads changes; returns whether there may be more.
     async fn read_once(&self) -> Result<bool, ClusterKeyError> {
         let known = self.known.load(Ordering::Acquire);
-        let changes = self.line.run(async |client| rows::changes(client, known, CHANGES).await).await?;
+        // Keys that were asked for one by one may be newer. It is taken before the statement, which cannot see less then.
+        let newest = known.max(self.memory.newest());
+        let read = self.line.run(async |client| {
+            // Both statements are sent at once, the revision first: a change that is made in between is read twice, not missed.
+            let client = &*client;
+            try_join(rows::revision(client), rows::changes(client, known, CHANGES)).await
+        });
+        let (revision, changes) = read.await?;
+        if revision < newest {
+            self.go_back(newest, revision);
+            return Ok(false);
+        }
         for changed in &changes {
             self.memory.renew(changed);
         }
@@ -142,15 +163,38 @@ impl Changes {
         Ok(i64::try_from(changes.len()).unwrap_or(CHANGES) >= CHANGES)
     }
 
+    /// The database lacks changes that were read from it.
+    fn go_back(&self, newest: i64, revision: i64) {
+        warn!(
+            "the database has lost changes of keys (its revision is {revision}, and was {newest}), as a replica does that \
+             became the primary: revoke again what was revoked last"
+        );
+        self.known.fetch_min(revision, Ordering::AcqRel);
+        self.memory.go_back(revision);
+        self.tell();
+    }
+
     /// Compares the revision of the store with that of PostgreSQL, for ever.
     pub(super) async fn compare(&self) {
         let mut reads = 0;
+        // The last revision of the store that was ahead, and the reads before it was seen.
+        let mut seen = (NONE, 0);
         loop {
             tokio::time::sleep(INTERVAL).await;
             let known = self.known.load(Ordering::Acquire);
-            let read = std::mem::replace(&mut reads, self.reads.load(Ordering::Acquire)) != reads;
+            let now = self.reads.load(Ordering::Acquire);
+            let read = std::mem::replace(&mut reads, now) != now;
             match shared::revision(&self.store).await {
-                Ok(Some(revision)) if revision > known => self.ahead(revision, read),
+                Ok(Some(revision)) if revision > known => {
+                    if seen.0 != revision {
+                        seen = (revision, self.reads.load(Ordering::Acquire));
+                    }
+                    // The second read after that began after it: the database does not have this revision (any more).
+                    if now >= seen.1.saturating_add(2) {
+                        self.ahead.store(revision, Ordering::Release);
+                    }
+                    self.ahead(revision, read);
+                }
                 Ok(Some(revision)) => {
                     self.checked();
                     if revision < known && read {

@@ -2,7 +2,8 @@
 //!
 //! Look-ups are collected: one statement asks for all ids that came up while the last one ran, and every id is asked for
 //! once however many requests wait for it. So the database gets one statement at a time from a front end, even if
-//! somebody sends keys that do not exist as fast as possible.
+//! somebody sends keys that do not exist as fast as possible. The store is asked by a task of its own, so that keys that it
+//! has do not wait behind those, also while the database stalls.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,7 @@ use super::shared;
 use crate::cluster::store::HotStore;
 use crate::keys::Unavailable;
 
-/// Most ids that are asked for at a time.
+/// Most ids that wait for the store, and most that wait for the database.
 const MAX_IDS: usize = 4_096;
 /// Most requests that wait for one id.
 const MAX_WAITING: usize = 1_024;
@@ -38,8 +39,10 @@ type Found = Result<Known, Unavailable>;
 #[derive(Default)]
 struct Pending {
     waiting: HashMap<String, Vec<oneshot::Sender<Found>>>,
-    /// Ids that are not asked for yet.
+    /// Ids that the store is to be asked for.
     queue: VecDeque<String>,
+    /// Ids that the store does not have, and the database is to be asked for.
+    missing: VecDeque<String>,
     /// Keys of the store that are not compared with the database yet.
     unchecked: HashSet<String>,
 }
@@ -52,6 +55,7 @@ pub(super) struct Lookups {
     metrics: ServiceMetrics,
     pending: Mutex<Pending>,
     asked: Notify,
+    missing: Notify,
     unchecked: Notify,
 }
 
@@ -62,8 +66,9 @@ impl Lookups {
         memory: Arc<Memory>,
         metrics: ServiceMetrics,
     ) -> Self {
-        let pending = Mutex::default();
-        Self { store, line, memory, metrics, pending, asked: Notify::new(), unchecked: Notify::new() }
+        let (pending, asked) = (Mutex::default(), Notify::new());
+        let (missing, unchecked) = (Notify::new(), Notify::new());
+        Self { store, line, memory, metrics, pending, asked, missing, unchecked }
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
@@ -76,7 +81,7 @@ impl Lookups {
         {
             let mut pending = self.pending();
             let Pending { waiting, queue, .. } = &mut *pending;
-            let room = waiting.len() < MAX_IDS;
+            let room = queue.len() < MAX_IDS;
             match waiting.get_mut(id) {
                 Some(senders) if senders.len() < MAX_WAITING => senders.push(sender),
                 None if room => {
@@ -93,24 +98,52 @@ impl Lookups {
         receiver.await.unwrap_or(Err(Unavailable))
     }
 
-    /// Answers look-ups, for ever.
+    /// Answers look-ups from the store, for ever, and passes on what it does not have.
     pub(super) async fn run(&self) {
         loop {
-            let ids: Vec<String> = {
-                let mut pending = self.pending();
-                let count = pending.queue.len().min(BATCH);
-                pending.queue.drain(..count).collect()
-            };
+            let ids = self.next(|pending| &mut pending.queue);
             if ids.is_empty() {
                 self.asked.notified().await;
                 continue;
             }
             let asked = self.memory.mark();
             let missing = self.ask_store(ids, asked).await;
-            if !missing.is_empty() {
-                self.ask_database(missing, asked).await;
+            for id in self.pass_on(missing) {
+                self.metrics.lookup(Level::Refused);
+                self.answer(&id, &Err(Unavailable));
             }
         }
+    }
+
+    /// Answers look-ups from the database, for ever.
+    pub(super) async fn run_database(&self) {
+        loop {
+            let ids = self.next(|pending| &mut pending.missing);
+            if ids.is_empty() {
+                self.missing.notified().await;
+                continue;
+            }
+            let asked = self.memory.mark();
+            self.ask_database(ids, asked).await;
+        }
+    }
+
+    fn next(&self, queue: impl FnOnce(&mut Pending) -> &mut VecDeque<String>) -> Vec<String> {
+        let mut pending = self.pending();
+        let queue = queue(&mut pending);
+        let count = queue.len().min(BATCH);
+        queue.drain(..count).collect()
+    }
+
+    /// Has the database asked for ids; returns those for which there is no room.
+    fn pass_on(&self, mut ids: Vec<String>) -> Vec<String> {
+        let mut pending = self.pending();
+        let room = MAX_IDS.saturating_sub(pending.missing.len());
+        let refused = ids.split_off(ids.len().min(room));
+        pending.missing.extend(ids);
+        drop(pending);
+        self.missing.notify_one();
+        refused
     }
 
     fn answer(&self, id: &str, found: &Found) {
@@ -169,6 +202,7 @@ impl Lookups {
         for key in &found {
             missing.remove(&key.record.id);
             self.metrics.lookup(Level::Database);
+            self.memory.seen(key.revision);
             let record = self.memory.put(key.clone(), asked);
             self.answer(&key.record.id, &Ok(Known::Key(record)));
         }
@@ -212,12 +246,14 @@ impl Lookups {
     /// Corrects what is remembered; returns the ids for which the store is wrong.
     fn compared(&self, ids: &[String], found: &[Versioned], asked: Mark) -> Vec<String> {
         let mut absent: HashSet<&String> = ids.iter().collect();
-        let mut wrong = Vec::new();
+        let (mut wrong, mut again) = (Vec::new(), Vec::new());
         for key in found {
             let id = &key.record.id;
             absent.remove(id);
-            if self.memory.correct(key, asked) {
-                wrong.push(id.clone());
+            match self.memory.correct(key, asked) {
+                Some(true) => wrong.push(id.clone()),
+                Some(false) => {}
+                None => again.push(id),
             }
         }
         for id in &absent {
@@ -225,7 +261,7 @@ impl Lookups {
         }
         wrong.extend(absent.into_iter().cloned());
         let mut pending = self.pending();
-        for id in ids {
+        for id in ids.iter().filter(|id| !again.contains(id)) {
             pending.unchecked.remove(id);
         }
         wrong

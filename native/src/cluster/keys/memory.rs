@@ -1,7 +1,7 @@
 //! The keys that a front end remembers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quick_cache::Weighter;
@@ -62,6 +62,8 @@ pub(super) struct Memory {
     generation: AtomicU64,
     /// Rises with every change that is learnt of.
     changes: AtomicU64,
+    /// The highest revision of a key that the database had.
+    newest: AtomicI64,
 }
 
 /// The moment at which a key was asked for.
@@ -80,6 +82,7 @@ impl Memory {
             unknown: Cache::new(UNKNOWN_IDS),
             generation: AtomicU64::new(0),
             changes: AtomicU64::new(0),
+            newest: AtomicI64::new(0),
         }
     }
 
@@ -100,6 +103,22 @@ impl Memory {
     pub(super) fn mark(&self) -> Mark {
         let load = |number: &AtomicU64| number.load(Ordering::Acquire);
         Mark { generation: load(&self.generation), changes: load(&self.changes) }
+    }
+
+    /// The highest revision of a key that the database had, as far as it was asked for keys.
+    pub(super) fn newest(&self) -> i64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    /// The database has a key in this revision.
+    pub(super) fn seen(&self, revision: i64) {
+        self.newest.fetch_max(revision, Ordering::AcqRel);
+    }
+
+    /// The database has no higher revision than this any more: all keys must be asked for again.
+    pub(super) fn go_back(&self, revision: i64) {
+        self.newest.store(revision, Ordering::Release);
+        self.doubt_all();
     }
 
     /// Makes all keys be asked for again.
@@ -134,23 +153,25 @@ impl Memory {
     }
 
     /// Remembers a key as the database has it, as [`Self::put`]. Returns whether what was remembered claimed to be newer,
-    /// which only a store that is wrong can bring about.
-    pub(super) fn correct(&self, found: &Versioned, asked: Mark) -> bool {
+    /// which only a store that is wrong can bring about; `None` if some key has changed since, so that it must be read again.
+    pub(super) fn correct(&self, found: &Versioned, asked: Mark) -> Option<bool> {
         let id = &found.record.id;
+        self.seen(found.revision);
         if asked != self.mark() {
-            return false;
+            return None;
         }
         let wrong = self.keys.peek(id).is_some_and(|known| known.revision > found.revision);
         if wrong {
             self.keys.remove(id);
         }
         self.put(found.clone(), asked);
-        wrong
+        Some(wrong)
     }
 
     /// Replaces a key that is remembered by a newer record.
     pub(super) fn renew(&self, changed: &Versioned) {
         let id = &changed.record.id;
+        self.seen(changed.revision);
         self.changes.fetch_add(1, Ordering::AcqRel);
         if self.keys.peek(id).is_some_and(|known| known.revision <= changed.revision) {
             self.put(changed.clone(), self.mark());
@@ -202,9 +223,13 @@ mod tests {
         assert_eq!(memory.put(key("a", 4, "asked before"), asked).name, "asked before");
         assert_eq!(name(&memory, "a"), None);
         memory.put(key("a", 9, "lie"), memory.mark());
-        assert!(memory.correct(&key("a", 4, "true"), memory.mark()));
+        let asked = memory.mark();
+        memory.renew(&key("b", 10, "another one"));
+        assert_eq!(memory.correct(&key("a", 4, "true"), asked), None);
+        assert_eq!(name(&memory, "a").unwrap(), "lie");
+        assert_eq!(memory.correct(&key("a", 4, "true"), memory.mark()), Some(true));
         assert_eq!(name(&memory, "a").unwrap(), "true");
-        assert!(!memory.correct(&key("a", 5, "newer"), memory.mark()));
+        assert_eq!(memory.correct(&key("a", 5, "newer"), memory.mark()), Some(false));
         memory.put_absent("a");
         assert_eq!(name(&memory, "a").unwrap(), "absent");
         memory.put(key("a", 0, "made"), memory.mark());

@@ -84,6 +84,7 @@ pub struct ServiceMetrics {
     front_ends: Gauge,
     unattributed: Counter,
     unwritten: Gauge,
+    polls: Counter,
 }
 
 impl ServiceMetrics {
@@ -102,6 +103,11 @@ impl ServiceMetrics {
         let help = "Messages whose usage was counted for no key, because too many keys were used";
         registry.register("unattributed_messages", help, self.unattributed.clone());
         registry.register("unwritten_keys", "Keys whose usage is not written yet", self.unwritten.clone());
+        registry.register(
+            "polls",
+            "Times that changes of keys were read from the database",
+            self.polls.clone(),
+        );
     }
 
     pub(super) fn lookup(&self, level: Level) {
@@ -129,6 +135,16 @@ impl ServiceMetrics {
 
     pub(super) fn unwritten(&self, keys: usize) {
         self.unwritten.set(i64::try_from(keys).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn polled(&self) {
+        self.polls.inc();
+    }
+
+    /// Times that changes of keys were read from the database.
+    #[must_use]
+    pub fn polls(&self) -> u64 {
+        self.polls.get()
     }
 
     /// Look-ups that ended so.

@@ -1,7 +1,8 @@
 -- Counts messages of one API key.
 --
 -- KEYS[1] is a hash: `s` and `n` are the time at which the whole burst is available again (seconds since 1970 and
--- nanoseconds), `d` is a day (since 1970, UTC) and `c` the requests of it. The time is the server's own.
+-- nanoseconds), `a` the time at which they were written (microseconds), `d` is a day (since 1970, UTC) and `c` the requests
+-- of it. The time is the server's own.
 --
 -- Arguments: the burst and the wanted lease, in nanoseconds of the rate (0 for no limit); the requests of a day (-1 for no
 -- limit) and the wanted lease of them; requests of today that were admitted without this script; then for each message
@@ -14,10 +15,13 @@ local now = redis.call('TIME')
 local seconds, nanos = tonumber(now[1]), tonumber(now[2]) * 1000
 local size, most = tonumber(ARGV[1]), tonumber(ARGV[3])
 
-local kept = redis.call('HMGET', KEYS[1], 's', 'n', 'd', 'c')
+local kept = redis.call('HMGET', KEYS[1], 's', 'n', 'd', 'c', 'a')
 local used = 0
 if kept[1] and kept[2] then
-  used = math.max(0, (tonumber(kept[1]) - seconds) * 1e9 + tonumber(kept[2]) - nanos)
+  used = (tonumber(kept[1]) - seconds) * 1e9 + tonumber(kept[2]) - nanos
+  -- A clock that was set back, or that of a replica that took over, must not make the wait longer: no time has passed.
+  local ahead = kept[5] and (tonumber(kept[5]) - seconds * 1e6 - nanos / 1e3) * 1e3 or 0
+  used = math.max(0, used - math.max(0, ahead))
 end
 local today, count = math.floor(seconds / 86400), 0
 -- A clock that was set back must not give a second quota for the day.
@@ -62,7 +66,8 @@ end
 local life = used / 1e6 + 1000
 if size > 0 then
   local last = nanos + used
-  redis.call('HSET', KEYS[1], 's', whole(seconds + math.floor(last / 1e9)), 'n', whole(last % 1e9))
+  redis.call('HSET', KEYS[1], 's', whole(seconds + math.floor(last / 1e9)), 'n', whole(last % 1e9),
+    'a', whole(seconds * 1e6 + nanos / 1e3))
 end
 if most >= 0 then
   redis.call('HSET', KEYS[1], 'd', whole(today), 'c', whole(count))

@@ -16,6 +16,10 @@ use crate::unix_time::{DAY, unix_time};
 /// Most keys and days whose usage is kept until it is written. What comes beyond is counted for no key.
 const MAX_ENTRIES: usize = 100_000;
 
+/// Keys and days of one transaction: few enough that a slow database writes them in the time that it has, and that others
+/// do not wait long for the rows of the sums.
+const CHUNK: usize = 2_000;
+
 /// The number of the key that stands for none.
 const NO_KEY: u32 = 0;
 
@@ -59,10 +63,16 @@ struct Used {
 /// Usage by day and number of the key.
 type Entries = HashMap<(u64, u32), Used>;
 
-/// Usage that is being written. It stays the same until it is known to be written.
-struct Flush {
-    number: i64,
-    entries: Entries,
+/// A part of it.
+type Chunk = Vec<((u64, u32), Used)>;
+
+/// Usage that is being written.
+#[derive(Default)]
+struct Writing {
+    /// The number of the last chunk that was written, or is known to be.
+    written: i64,
+    /// The next chunk is the last one. It stays the same until it is known to be written.
+    chunks: Vec<Chunk>,
 }
 
 /// The usage that a front end has counted.
@@ -70,7 +80,7 @@ pub(super) struct UsageBook {
     /// The name of the front end, which no other one has or had.
     front_end: String,
     counting: Mutex<Entries>,
-    writing: tokio::sync::Mutex<Option<Flush>>,
+    writing: tokio::sync::Mutex<Writing>,
     metrics: ServiceMetrics,
 }
 
@@ -95,44 +105,54 @@ impl UsageBook {
         if admitted { used.add(charge) } else { used.refused = used.refused.saturating_add(1) }
     }
 
-    /// Writes what was counted. After an error the same is tried again by the next call.
+    /// Writes what was counted. After an error, the next call goes on with what is not written yet.
     pub(super) async fn flush(&self, line: &Line) -> Result<(), ClusterKeyError> {
         let mut writing = self.writing.lock().await;
-        if let Some(flush) = &*writing {
-            self.write(line, flush).await?;
-        }
-        let number = writing.take().map_or(1, |flush| flush.number.saturating_add(1));
+        self.write(line, &mut writing).await?;
         let entries = std::mem::take(&mut *self.counting());
-        self.metrics.unwritten(entries.len());
-        let flush = writing.insert(Flush { number, entries });
-        let written = self.write(line, flush).await;
-        if written.is_ok() {
-            flush.entries.clear();
-            self.metrics.unwritten(0);
-        }
-        written
+        writing.chunks = chunks(entries);
+        self.write(line, &mut writing).await
     }
 
-    async fn write(&self, line: &Line, flush: &Flush) -> Result<(), ClusterKeyError> {
-        if flush.entries.is_empty() {
-            return Ok(());
+    async fn write(&self, line: &Line, writing: &mut Writing) -> Result<(), ClusterKeyError> {
+        self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
+        while let Some(chunk) = writing.chunks.last() {
+            let number = writing.written.saturating_add(1);
+            line.run(async |client| self.write_by(client, number, chunk).await).await?;
+            writing.written = number;
+            writing.chunks.pop();
+            self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
         }
-        line.run(async |client| self.write_by(client, flush).await).await
+        Ok(())
     }
 
-    async fn write_by(&self, client: &mut Client, flush: &Flush) -> Result<(), ClusterKeyError> {
+    async fn write_by(
+        &self,
+        client: &mut Client,
+        number: i64,
+        chunk: &[((u64, u32), Used)],
+    ) -> Result<(), ClusterKeyError> {
         let transaction = client.transaction().await?;
-        let noted = transaction
-            .execute_typed(NOTE, &[(&self.front_end, Type::TEXT), (&flush.number, Type::INT8)])
-            .await?;
+        let noted =
+            transaction.execute_typed(NOTE, &[(&self.front_end, Type::TEXT), (&number, Type::INT8)]).await?;
         if noted == 0 {
             // It was written before, and the answer got lost.
             return Ok(transaction.rollback().await?);
         }
-        Columns::of(&flush.entries).add(&transaction).await?;
+        Columns::of(chunk).add(&transaction).await?;
         transaction.batch_execute(FORGET).await?;
         Ok(transaction.commit().await?)
     }
+}
+
+/// Divides usage among transactions.
+fn chunks(entries: Entries) -> Vec<Chunk> {
+    let mut entries = entries.into_iter().peekable();
+    let mut chunks = Vec::new();
+    while entries.peek().is_some() {
+        chunks.push(entries.by_ref().take(CHUNK).collect());
+    }
+    chunks
 }
 
 /// Usage as columns of the statements.
@@ -150,9 +170,9 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(entries: &Entries) -> Self {
+    fn of(chunk: &[((u64, u32), Used)]) -> Self {
         let mut columns = Self::default();
-        for ((on, number), used) in entries {
+        for ((on, number), used) in chunk {
             let number = i32::try_from(*number).unwrap_or_default();
             columns.days.push(day(*on));
             columns.numbers.push(number);
