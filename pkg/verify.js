@@ -1,9 +1,9 @@
 // Verifies given data without network access. The module is small because it contains no EVM.
 import { instantiate } from './dist/rootlight_verify.js';
 import { instance } from './instance.js';
-import { newLife } from './life.js';
+import { failure, newLife } from './life.js';
 import { load as bring, once } from './load.js';
-import { withOptions } from './message.js';
+import { INVALID_REQUEST } from './message.js';
 
 /** Loads the WebAssembly module. The checks call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_verify_bg.wasm', import.meta.url), source));
@@ -43,7 +43,8 @@ async function checked(work) {
 /** The check of documents about a subject, by the rules of a network. */
 const checker = (subject) => async (document, { network = 'mainnet' } = {}) => {
   const text = JSON.stringify(document) ?? '';
-  const answer = await checked((module) => withOptions(() => module.verify(subject, text, String(network))));
+  const answer = await checked((module) => module.verify(subject, text, String(network)));
+  if (answer === undefined) throw failure(INVALID_REQUEST, `network: '${network}' is not known`);
   const { checks, facts, notProven, rules, failed } = JSON.parse(answer);
   if (failed) throw new VerificationError(failed, checks);
   return { checks, facts, notProven, ...(rules && { rules }) };

@@ -26,10 +26,14 @@ const REPLACED = [
   { name: path('4core3fmt5float\\d+float_to_decimal_common_'), instead: [0x41, 0] },
   // Writes `?` to the address in the second parameter, and returns the end of what is written.
   { name: /f64.*write_to_zmij_buffer/, instead: [0x20, 1, 0x41, 0x3f, 0x3a, 0, 0, 0x20, 1, 0x41, 1, 0x6a] },
+  // The number of characters of a text is that of its bytes: only texts that are padded to a width are counted.
+  { name: path('4core3str5count(14do_count_chars|23char_count_general_case)'), instead: [0x20, 1] },
   // No character extends the one before it, and those from space to tilde are printable: `c - 32 < 95`.
   { name: path('4core7unicode12unicode_data15grapheme_extend11lookup_slow'), instead: [0x41, 0] },
   { name: path('4core7unicode9printable12is_printable'), instead: [0x20, 0, 0x41, 0x20, 0x6b, 0x41, 0xdf, 0, 0x49] },
 ];
+/** The powers of ten from which serde_json makes numbers with a fraction. They take two kilobytes, and no compression makes them shorter. */
+const POWERS = /10serde_json2de5POW10/;
 const [UNREACHABLE, NOTHING, END] = [0x00, 0x01, 0x0b];
 
 const [TYPE, IMPORT, FUNCTION, EXPORT, CODE, DATA] = [1, 2, 3, 7, 10, 11];
@@ -117,7 +121,13 @@ const functions = functionBodies(bytes, section(CODE));
 const names = functionNames(bytes, all.find(({ name }) => name === 'name'));
 const signature = (index) => signatures[typeOf[index - imported]];
 
-// What takes the place of functions: no locals, the instructions, and as many that do nothing as the function was long.
+/** Gives a function no locals, these instructions, and as many that do nothing as it was long. */
+function replace({ start, end }, instructions) {
+  bytes.fill(NOTHING, start, end);
+  bytes.set([0, ...instructions], start);
+  bytes[end - 1] = END;
+}
+
 const replaced = new Set();
 for (const { name: pattern, panics, instead = [UNREACHABLE] } of REPLACED) {
   const found = names.filter(([, name]) => pattern.test(name));
@@ -127,9 +137,7 @@ for (const { name: pattern, panics, instead = [UNREACHABLE] } of REPLACED) {
     if (signature(index).results !== (panics ? 0 : 1)) throw new Error(`${name} returns something else than expected`);
     if (panics && bytes[end - 2] !== UNREACHABLE) throw new Error(`${name} may return`);
     if (end - start < instead.length + 2) throw new Error(`${name} is too short to be replaced`);
-    bytes.fill(NOTHING, start, end);
-    bytes.set([0, ...instead], start);
-    bytes[end - 1] = END;
+    replace(functions[index - imported], instead);
     replaced.add(index);
   }
 }
@@ -234,6 +242,13 @@ while (waiting.length > 0) {
     if (one.kind === OF_FUNCTION || one.kind === OF_DATA) waiting.push({ kind: one.kind, index: one.index, id: symbol });
   }
 }
+
+// The table of functions keeps all whose address the linker saw somewhere, although only a message of a panic may have used it.
+functions.forEach((body, index) => !reached.functions.has(index + imported) && !replaced.has(index + imported) && replace(body, [UNREACHABLE]));
+
+// Every power of ten becomes one.
+const ONE = Buffer.from(Float64Array.of(1).buffer);
+table.forEach(({ kind, name }, id) => kind === OF_DATA && POWERS.test(name) && constants[id] && bytes.fill(ONE, constants[id].start, constants[id].end));
 
 const kept = constants.filter((one, id) => one && reached.constants.has(id));
 const zeroed = Buffer.from(bytes);

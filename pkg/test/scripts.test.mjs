@@ -21,7 +21,8 @@ const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
 /**
  * A module with two functions, each with a text of its own: `works` reads the text, `panics` needs it for its message only. `quotes` writes a
- * number by a function with the name of that of serde_json, and returns the length of the text and its first byte.
+ * number by a function with the name of that of serde_json, and returns the length of the text and its first byte. `power` reads a table with
+ * the name of serde_json's powers of ten, and `fails` quotes an error by a function that only the table of functions refers to then.
  */
 const SOURCE = `
 #[no_mangle] pub extern "C" fn works(at: usize) -> u8 { b"this text is read"[at % 17] }
@@ -37,7 +38,17 @@ pub mod of_f64 {
     let end = unsafe { of_f64::write_to_zmij_buffer(value, start) };
     (end as usize - start as usize) * 256 + text[0] as usize
 }
+pub mod serde_json { pub mod de { pub static POW10: [f64; 4] = [1.0, 10.0, 100.0, 1000.0]; } }
+#[no_mangle] pub extern "C" fn power(at: usize) -> f64 { serde_json::de::POW10[at % 4] }
+struct Fault;
+impl std::fmt::Debug for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { if f.width() == Some(0x2345) { Ok(()) } else { f.write_str("fault") } }
+}
+#[no_mangle] pub extern "C" fn fails(at: usize) -> usize { if at < 3 { Ok(at) } else { Err(Fault) }.unwrap() }
 `;
+
+/** The instruction that pushes the number with which `Fault` compares. */
+const WIDTH = Uint8Array.of(0x41, 0xc5, 0xc6, 0x00);
 
 /** Compiles {@link SOURCE}. */
 function compiled(...options) {
@@ -68,7 +79,10 @@ test('functions that panic become traps, and what only they use becomes zeros', 
   assert.deepEqual([0, 1, 2, 3, 4].map(exports.indexes), [4, 2, 9, 7, 1]);
   assert.equal(exports.panics(2), undefined);
   assert.equal(exports.quotes(7.5), 256 + '?'.charCodeAt());
-  for (const trap of [() => exports.panics(3), () => exports.indexes(5)]) assert.throws(trap, /^RuntimeError: unreachable/);
+  assert.deepEqual([0, 1, 2, 3].map(exports.power), [1, 1, 1, 1]);
+  assert.deepEqual([linked, made].map((bytes) => holds(bytes, WIDTH)), [true, false]);
+  assert.equal(exports.fails(2), 2);
+  for (const trap of [() => exports.panics(3), () => exports.indexes(5), () => exports.fails(3)]) assert.throws(trap, /^RuntimeError: unreachable/);
 });
 
 test('functions get names that put them in an order, and the module stays as it is', async () => {

@@ -51,8 +51,8 @@ const MAINNET_FORKS: &[(Fork, u64)] = &[
     (Fork::Vetiver900, 8_804_200),
 ];
 
-/// Heights of the test network's hard forks up to arrowhead600; the second test network shares them.
-const TESTNET_COMMON_FORKS: [(Fork, u64); 12] = [
+/// Heights of the test network's hard forks. The second test network shares the first [`TESTNET_COMMON_FORKS`].
+const TESTNET_FORKS: &[(Fork, u64)] = &[
     (Fork::Bahamas, 0),
     (Fork::AfterBridgeSync, 114_000),
     (Fork::Orchid, 0),
@@ -65,41 +65,50 @@ const TESTNET_COMMON_FORKS: [(Fork, u64); 12] = [
     (Fork::Hop401, 3_362_200),
     (Fork::Fingerroot500, 4_015_800),
     (Fork::Arrowhead600, 4_927_100),
-];
-
-/// The test network's later hard forks.
-const TESTNET_LATER_FORKS: [(Fork, u64); 4] = [
     (Fork::Lovell700, 6_110_487),
     (Fork::Reed800, 6_835_700),
     (Fork::Reed810, 7_139_600),
     (Fork::Vetiver900, 7_604_200),
 ];
 
-/// Rules whose heights on both test networks differ from those of their hard forks.
-const TESTNET_COMMON_OVERRIDES: [(Rule, u64); 4] = [
+/// The number of hard forks that both test networks have: those up to arrowhead600.
+const TESTNET_COMMON_FORKS: usize = 12;
+
+/// Rules whose heights on the test network differ from those of their hard forks. The second test network shares the
+/// first [`TESTNET_COMMON_OVERRIDES`].
+const TESTNET_OVERRIDES: &[(Rule, u64)] = &[
     (Rule::Rskip97, NEVER),
     (Rule::Rskip132, 43_550),
     (Rule::Rskip284, 2_581_800),
     (Rule::Rskip290, 2_581_800),
+    (Rule::Rskip535, 7_604_200),
 ];
 
-/// The hard forks of devnet, all at block 0.
-const DEVNET_FORKS: [Fork; 14] = [
-    Fork::Bahamas,
-    Fork::Orchid,
-    Fork::Orchid060,
-    Fork::Wasabi100,
-    Fork::TwoToThree,
-    Fork::Papyrus200,
-    Fork::Iris300,
-    Fork::Hop400,
-    Fork::Hop401,
-    Fork::Fingerroot500,
-    Fork::Arrowhead600,
-    Fork::Lovell700,
-    Fork::Reed800,
-    Fork::Vetiver900,
+/// The number of such rules that both test networks have.
+const TESTNET_COMMON_OVERRIDES: usize = 4;
+
+/// The hard forks of regtest, all at block 0. Devnet has the first [`DEVNET_FORKS`].
+const REGTEST_FORKS: &[(Fork, u64)] = &[
+    (Fork::Bahamas, 0),
+    (Fork::Orchid, 0),
+    (Fork::Orchid060, 0),
+    (Fork::Wasabi100, 0),
+    (Fork::TwoToThree, 0),
+    (Fork::Papyrus200, 0),
+    (Fork::Iris300, 0),
+    (Fork::Hop400, 0),
+    (Fork::Hop401, 0),
+    (Fork::Fingerroot500, 0),
+    (Fork::Arrowhead600, 0),
+    (Fork::Lovell700, 0),
+    (Fork::Reed800, 0),
+    (Fork::Vetiver900, 0),
+    (Fork::Reed810, 0),
+    (Fork::Tbd1000, 0),
 ];
+
+/// The number of devnet's hard forks.
+const DEVNET_FORKS: usize = 14;
 
 /// The two keys of the fallback miners, the same on every network (`Constants` of the reference node).
 const FALLBACK_KEYS: [[u8; 65]; 2] = [
@@ -118,54 +127,123 @@ const fn u256(value: u64) -> U256 {
 }
 
 /// Parameters of the public test networks.
-const fn testnet_params() -> Params {
-    Params {
-        duration_limit: 14,
-        minimum_difficulty: u256(131_072),
-        minimum_difficulty_rskip290: u256(550_000_000),
-        fallback_max_difficulty: u256(14_000_000_000_000_000),
-        difficulty_divisor: 50,
-        difficulty_divisor_rskip156: 400,
-        future_bound: 540,
-        btc_time_bound: 300,
-        btc_time_bound_rskip297: 7_200,
-        remasc_maturity: 50,
-        remasc_span: 10,
-        labs: [address!("dabadabadabadabadabadabadabadabadaba0003"); 2],
-        pegin_confirmations: 10,
-        pegout_confirmations: 10,
-        min_sequential_gas_limit: 10_000_000,
-        fallback_keys: FALLBACK_KEYS,
-        base_event_optional_below: 0,
-    }
-}
+const TESTNET_PARAMS: Params = Params {
+    duration_limit: 14,
+    minimum_difficulty: u256(131_072),
+    minimum_difficulty_rskip290: u256(550_000_000),
+    fallback_max_difficulty: u256(14_000_000_000_000_000),
+    difficulty_divisor: 50,
+    difficulty_divisor_rskip156: 400,
+    future_bound: 540,
+    btc_time_bound: 300,
+    btc_time_bound_rskip297: 7_200,
+    remasc_maturity: 50,
+    remasc_span: 10,
+    labs: [address!("dabadabadabadabadabadabadabadabadaba0003"); 2],
+    pegin_confirmations: 10,
+    pegout_confirmations: 10,
+    min_sequential_gas_limit: 10_000_000,
+    fallback_keys: FALLBACK_KEYS,
+    base_event_optional_below: 0,
+};
+
+const MAINNET: NetworkSpec<'static> = NetworkSpec {
+    name: "mainnet",
+    chain_id: 30,
+    genesis_hash: MAINNET_GENESIS,
+    params: Params {
+        minimum_difficulty: u256(7_000_000_000_000_000),
+        minimum_difficulty_rskip290: u256(7_000_000_000_000_000),
+        future_bound: 60,
+        btc_time_bound_rskip297: 300,
+        remasc_maturity: 4_000,
+        labs: [
+            address!("14d3065c8eb89895f4df12450ec6b130049f8034"),
+            address!("dcb12179ba4697350f66224c959bdd9c282818df"),
+        ],
+        pegin_confirmations: 100,
+        pegout_confirmations: 4_000,
+        ..TESTNET_PARAMS
+    },
+    known_until: Some(MAINNET_KNOWN_UNTIL),
+    forks: MAINNET_FORKS,
+    overrides: &[(Rule::Rskip536, 8_804_200)],
+};
+
+const TESTNET: NetworkSpec<'static> = NetworkSpec {
+    name: "testnet",
+    chain_id: 31,
+    genesis_hash: TESTNET_GENESIS,
+    params: Params { base_event_optional_below: 7_800_000, ..TESTNET_PARAMS },
+    known_until: Some(TESTNET_KNOWN_UNTIL),
+    forks: TESTNET_FORKS,
+    overrides: TESTNET_OVERRIDES,
+};
+
+const TESTNET2: NetworkSpec<'static> = NetworkSpec {
+    name: "testnet2",
+    chain_id: 34,
+    genesis_hash: TESTNET_GENESIS,
+    params: Params { labs: [address!("dabadabadabadabadabadabadabadabadaba0004"); 2], ..TESTNET_PARAMS },
+    known_until: None,
+    forks: TESTNET_FORKS.split_at(TESTNET_COMMON_FORKS).0,
+    overrides: TESTNET_OVERRIDES.split_at(TESTNET_COMMON_OVERRIDES).0,
+};
+
+const DEVNET: NetworkSpec<'static> = NetworkSpec {
+    name: "devnet",
+    chain_id: 32,
+    genesis_hash: DEVNET_GENESIS,
+    params: Params {
+        minimum_difficulty_rskip290: u256(131_072),
+        btc_time_bound_rskip297: 300,
+        remasc_maturity: 20,
+        labs: [address!("dabadabadabadabadabadabadabadabadaba0002"); 2],
+        pegin_confirmations: 1,
+        ..TESTNET_PARAMS
+    },
+    known_until: None,
+    forks: REGTEST_FORKS.split_at(DEVNET_FORKS).0,
+    overrides: &[(Rule::Rskip97, NEVER), (Rule::Umm, 1)],
+};
+
+const REGTEST: NetworkSpec<'static> = NetworkSpec {
+    name: "regtest",
+    chain_id: 33,
+    genesis_hash: REGTEST_GENESIS,
+    params: Params {
+        duration_limit: 10,
+        minimum_difficulty: u256(1),
+        minimum_difficulty_rskip290: u256(1),
+        fallback_max_difficulty: u256(0),
+        difficulty_divisor: 2048,
+        difficulty_divisor_rskip156: 2048,
+        future_bound: 0,
+        btc_time_bound_rskip297: 300,
+        remasc_maturity: 10,
+        remasc_span: 5,
+        labs: [address!("dabadabadabadabadabadabadabadabadaba0001"); 2],
+        pegin_confirmations: 3,
+        pegout_confirmations: 3,
+        min_sequential_gas_limit: 6_800_000,
+        ..TESTNET_PARAMS
+    },
+    known_until: None,
+    forks: REGTEST_FORKS,
+    overrides: &[
+        (Rule::Rskip97, NEVER),
+        (Rule::Umm, 1),
+        (Rule::Rskip144, 1),
+        (Rule::Rskip351, 1),
+        (Rule::Rskip535, 1),
+    ],
+};
 
 impl Network {
     /// The production network, chain id 30.
     #[must_use]
     pub fn mainnet() -> Self {
-        let mut network = Self::new(&NetworkSpec {
-            name: "mainnet",
-            chain_id: 30,
-            genesis_hash: MAINNET_GENESIS,
-            params: Params {
-                minimum_difficulty: u256(7_000_000_000_000_000),
-                minimum_difficulty_rskip290: u256(7_000_000_000_000_000),
-                future_bound: 60,
-                btc_time_bound_rskip297: 300,
-                remasc_maturity: 4_000,
-                labs: [
-                    address!("14d3065c8eb89895f4df12450ec6b130049f8034"),
-                    address!("dcb12179ba4697350f66224c959bdd9c282818df"),
-                ],
-                pegin_confirmations: 100,
-                pegout_confirmations: 4_000,
-                ..testnet_params()
-            },
-            known_until: Some(MAINNET_KNOWN_UNTIL),
-            forks: MAINNET_FORKS,
-            overrides: &[(Rule::Rskip536, 8_804_200)],
-        });
+        let mut network = Self::new(&MAINNET);
         network.work_start = Some(MAINNET_WORK_START);
         network
     }
@@ -173,99 +251,28 @@ impl Network {
     /// The public test network, chain id 31.
     #[must_use]
     pub fn testnet() -> Self {
-        let mut forks = TESTNET_COMMON_FORKS.to_vec();
-        forks.extend(TESTNET_LATER_FORKS);
-        let mut overrides = TESTNET_COMMON_OVERRIDES.to_vec();
-        overrides.push((Rule::Rskip535, 7_604_200));
-        Self::new(&NetworkSpec {
-            name: "testnet",
-            chain_id: 31,
-            genesis_hash: TESTNET_GENESIS,
-            params: Params { base_event_optional_below: 7_800_000, ..testnet_params() },
-            known_until: Some(TESTNET_KNOWN_UNTIL),
-            forks: &forks,
-            overrides: &overrides,
-        })
+        Self::new(&TESTNET)
     }
 
     /// The second test network, chain id 34. It has the genesis of the first one and no hard fork after
     /// arrowhead600.
     #[must_use]
     pub fn testnet2() -> Self {
-        Self::new(&NetworkSpec {
-            name: "testnet2",
-            chain_id: 34,
-            genesis_hash: TESTNET_GENESIS,
-            params: Params {
-                labs: [address!("dabadabadabadabadabadabadabadabadaba0004"); 2],
-                ..testnet_params()
-            },
-            known_until: None,
-            forks: &TESTNET_COMMON_FORKS,
-            overrides: &TESTNET_COMMON_OVERRIDES,
-        })
+        Self::new(&TESTNET2)
     }
 
     /// The developers' network, chain id 32. Three hard forks are missing from the reference node's table, so
     /// they are never active.
     #[must_use]
     pub fn devnet() -> Self {
-        let forks = DEVNET_FORKS.map(|fork| (fork, 0));
-        Self::new(&NetworkSpec {
-            name: "devnet",
-            chain_id: 32,
-            genesis_hash: DEVNET_GENESIS,
-            params: Params {
-                minimum_difficulty_rskip290: u256(131_072),
-                btc_time_bound_rskip297: 300,
-                remasc_maturity: 20,
-                labs: [address!("dabadabadabadabadabadabadabadabadaba0002"); 2],
-                pegin_confirmations: 1,
-                ..testnet_params()
-            },
-            known_until: None,
-            forks: &forks,
-            overrides: &[(Rule::Rskip97, NEVER), (Rule::Umm, 1)],
-        })
+        Self::new(&DEVNET)
     }
 
     /// The local network of the reference node, chain id 33: all rules active, difficulty 1, no timestamp
     /// rules.
     #[must_use]
     pub fn regtest() -> Self {
-        let mut forks = DEVNET_FORKS.map(|fork| (fork, 0)).to_vec();
-        forks.extend([(Fork::Reed810, 0), (Fork::Tbd1000, 0)]);
-        Self::new(&NetworkSpec {
-            name: "regtest",
-            chain_id: 33,
-            genesis_hash: REGTEST_GENESIS,
-            params: Params {
-                duration_limit: 10,
-                minimum_difficulty: u256(1),
-                minimum_difficulty_rskip290: u256(1),
-                fallback_max_difficulty: u256(0),
-                difficulty_divisor: 2048,
-                difficulty_divisor_rskip156: 2048,
-                future_bound: 0,
-                btc_time_bound_rskip297: 300,
-                remasc_maturity: 10,
-                remasc_span: 5,
-                labs: [address!("dabadabadabadabadabadabadabadabadaba0001"); 2],
-                pegin_confirmations: 3,
-                pegout_confirmations: 3,
-                min_sequential_gas_limit: 6_800_000,
-                ..testnet_params()
-            },
-            known_until: None,
-            forks: &forks,
-            overrides: &[
-                (Rule::Rskip97, NEVER),
-                (Rule::Umm, 1),
-                (Rule::Rskip144, 1),
-                (Rule::Rskip351, 1),
-                (Rule::Rskip535, 1),
-            ],
-        })
+        Self::new(&REGTEST)
     }
 
     /// Returns the built-in network with this name.

@@ -2,6 +2,7 @@
 
 use super::network::{Network, RESET_GAP};
 use super::rule::Rule;
+use crate::types::number::div_rem;
 use crate::types::{Header, U256};
 
 /// The difficulty that `header` must have as a child of `parent`.
@@ -27,7 +28,7 @@ pub fn expected(header: &Header, parent: &Header, network: &Network) -> U256 {
     } else {
         network.params.difficulty_divisor
     };
-    let step = from_parent.checked_div(U256::from(divisor)).unwrap_or_default();
+    let (step, _) = div_rem(from_parent, divisor);
     let moved = if i128::from(wanted) > delta {
         from_parent.saturating_add(step)
     } else {

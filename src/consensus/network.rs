@@ -17,7 +17,7 @@ pub const NEVER: u64 = u64::MAX;
 pub const FORK_DETECTION_FIRST: u64 = 449;
 
 /// Parameters of rules. Units are seconds, wei, gas or blocks, as stated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
     /// Target spacing of blocks without uncles, in seconds; multiplied in 32-bit signed arithmetic.
     pub duration_limit: i32,
@@ -165,7 +165,7 @@ impl Network {
             name: spec.name.into(),
             chain_id: spec.chain_id,
             genesis_hash: spec.genesis_hash,
-            params: spec.params.clone(),
+            params: spec.params,
             known_until: spec.known_until,
             work_start: None,
             eras: eras(&activations),

@@ -12,6 +12,7 @@ use super::merkle::{BranchError, branch_root};
 use super::network::Network;
 use super::partial_merkle::{PartialTreeError, partial_tree_root};
 use super::rule::{Rule, RuleSet};
+use crate::types::number::Decimal;
 use crate::types::{B256, Header, HeaderError, U256};
 
 /// Why a header has no valid proof of work.
@@ -25,7 +26,10 @@ pub enum PowError {
         found: usize,
     },
     /// The hash of the Bitcoin header does not meet the target.
-    #[error("bitcoinMergedMiningHeader: hash {hash} above the target of difficulty {difficulty}")]
+    #[error(
+        "bitcoinMergedMiningHeader: hash {hash} above the target of difficulty {difficulty}",
+        difficulty = Decimal(.difficulty)
+    )]
     HashAboveTarget {
         /// Hash of the Bitcoin header in display byte order.
         hash: B256,

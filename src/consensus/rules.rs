@@ -14,6 +14,7 @@ use super::network::{
 };
 use super::pow::{PowError, Seal, verify_with_hash};
 use super::rule::{Rule, RuleSet};
+use crate::types::number::{Decimal, div_rem};
 use crate::types::{B256, Header, U256};
 
 /// The header rule that is broken: the field, the rule and the values.
@@ -43,7 +44,7 @@ pub enum RuleError {
         found: u64,
     },
     /// The difficulty is not the one computed from the parent.
-    #[error("difficulty: {found}, expected {expected}")]
+    #[error("difficulty: {found}, expected {expected}", found = Decimal(.found), expected = Decimal(.expected))]
     Difficulty {
         /// The value computed from the parent, both times and the stated uncles.
         expected: U256,
@@ -51,7 +52,7 @@ pub enum RuleError {
         found: U256,
     },
     /// The gas limit is too far from the parent's.
-    #[error("gasLimit: {found}, allowed {low} to {high}")]
+    #[error("gasLimit: {found}, allowed {low} to {high}", found = Decimal(.found), low = Decimal(.low), high = Decimal(.high))]
     GasLimitStep {
         /// Lowest allowed value.
         low: U256,
@@ -61,13 +62,13 @@ pub enum RuleError {
         found: U256,
     },
     /// The gas limit is below the minimum of all blocks.
-    #[error("gasLimit: {found}, at least {MIN_GAS_LIMIT}")]
+    #[error("gasLimit: {found}, at least {MIN_GAS_LIMIT}", found = Decimal(.found))]
     GasLimitMinimum {
         /// The value in the header.
         found: U256,
     },
     /// The gas used exceeds the gas limit.
-    #[error("gasUsed: {used}, gas limit {limit}")]
+    #[error("gasUsed: {used}, gas limit {limit}", limit = Decimal(.limit))]
     GasUsed {
         /// Gas used.
         used: u64,
@@ -78,7 +79,7 @@ pub enum RuleError {
     #[error("minimumGasPrice: absent")]
     MinimumGasPriceAbsent,
     /// The minimum gas price is too far from the parent's.
-    #[error("minimumGasPrice: {found}, allowed {low} to {high}")]
+    #[error("minimumGasPrice: {found}, allowed {low} to {high}", found = Decimal(.found), low = Decimal(.low), high = Decimal(.high))]
     MinimumGasPriceStep {
         /// Lowest allowed value.
         low: U256,
@@ -302,9 +303,9 @@ fn gas_limit_step(check: &Check<'_>) -> Result<(), RuleError> {
     let Some((parent, _)) = check.parent else { return Ok(()) };
     let (limit, found) = (parent.gas_limit.value(), check.header().gas_limit.value());
     // floor(limit * 1023 / 1024) and floor(limit * 1025 / 1024) without leaving 256 bits.
-    let divisor = U256::from(GAS_LIMIT_DIVISOR);
-    let low = limit.saturating_sub(limit.div_ceil(divisor));
-    let high = limit.saturating_add(limit.checked_div(divisor).unwrap_or_default());
+    let (step, rest) = div_rem(limit, GAS_LIMIT_DIVISOR);
+    let low = limit.saturating_sub(step).saturating_sub(U256::from(rest != 0));
+    let high = limit.saturating_add(step);
     if (low..=high).contains(&found) {
         return Ok(());
     }
@@ -335,7 +336,7 @@ fn minimum_gas_price(check: &Check<'_>) -> Result<(), RuleError> {
         return Err(RuleError::MinimumGasPriceAbsent);
     }
     let (center, found) = (parent.minimum_gas_price.value(), check.header().minimum_gas_price.value());
-    let hundredth = center.checked_div(U256::from(MIN_GAS_PRICE_DIVISOR)).unwrap_or_default();
+    let (hundredth, _) = div_rem(center, MIN_GAS_PRICE_DIVISOR);
     let step = hundredth.max(U256::from(1));
     let (low, high) = (center.saturating_sub(step), center.saturating_add(step));
     if (low..=high).contains(&found) {

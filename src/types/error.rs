@@ -19,6 +19,28 @@ impl FieldError {
     }
 }
 
+/// The first error of several fields, so that an object of many fields is read without a way out after each of them.
+#[derive(Default)]
+pub(crate) struct FirstError(Option<FieldError>);
+
+impl FirstError {
+    /// The value, or the default one in place of an error.
+    pub(crate) fn of<T: Default>(&mut self, read: Result<T, FieldError>) -> T {
+        match read {
+            Ok(value) => value,
+            Err(error) => {
+                self.0.get_or_insert(error);
+                T::default()
+            }
+        }
+    }
+
+    /// Fails if a field had an error.
+    pub(crate) fn done(self) -> Result<(), FieldError> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
 /// The encoding rules of fields.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
 
-use super::error::{FieldError, FieldRule};
+use super::error::{FieldError, FieldRule, FirstError};
 use super::header::{Header, HeaderError, HeaderShape, HeaderVersion, SealedHeader};
 use super::number::{RawUint, SignedUint};
 use super::rlp::{ListBuf, Reader, fixed, uint, uint63};
@@ -160,38 +160,47 @@ impl Layout {
 
 /// Converts the items into the fields of a header.
 fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError> {
-    let hash = |i: usize| -> Result<B256, FieldError> {
-        fixed::<32>(items.get(i), ITEM_NAMES.get(i).copied().unwrap_or("header.item")).map(B256::from)
-    };
     let Tail { umm_root, edges, base_event, mining } = Tail::read(items, layout)?;
     let [bitcoin_header, merkle_proof, coinbase_tx] = mining;
     // Genesis files give the difficulty with any number of leading zero bytes, which are hashed.
     let genesis = layout.number == 0;
-    Ok(Header {
+    let mut first = FirstError::default();
+    let header = Header {
         shape: layout.shape,
-        parent_hash: hash(0)?,
-        uncles_hash: hash(1)?,
-        coinbase: optional_address(items.get(2), "header.miner")?,
-        state_root: hash(3)?,
-        transactions_root: hash(4)?,
-        receipts_root: hash(5)?,
-        logs_bloom: Bloom::from(fixed::<256>(items.get(6), "header.logsBloom")?),
-        difficulty: SignedUint::from_be_slice(items.get(7), genesis, "header.difficulty")?,
+        parent_hash: hash(items, 0, &mut first),
+        uncles_hash: hash(items, 1, &mut first),
+        coinbase: first.of(optional_address(items.get(2), "header.miner")),
+        state_root: hash(items, 3, &mut first),
+        transactions_root: hash(items, 4, &mut first),
+        receipts_root: hash(items, 5, &mut first),
+        logs_bloom: first.of(fixed::<256>(items.get(6), "header.logsBloom").map(Bloom::from)),
+        difficulty: first.of(SignedUint::from_be_slice(items.get(7), genesis, "header.difficulty")),
         number: layout.number,
-        gas_limit: RawUint::from_be_slice(items.get(9), "header.gasLimit")?,
-        gas_used: uint63(items.get(10), "header.gasUsed")?,
-        timestamp: uint63(items.get(11), "header.timestamp")?,
+        gas_limit: first.of(RawUint::from_be_slice(items.get(9), "header.gasLimit")),
+        gas_used: first.of(uint63(items.get(10), "header.gasUsed")),
+        timestamp: first.of(uint63(items.get(11), "header.timestamp")),
         extra_data: Bytes::copy_from_slice(items.get(12)),
-        paid_fees: uint(items.get(13), "header.paidFees")?,
-        minimum_gas_price: SignedUint::from_be_slice(items.get(14), false, "header.minimumGasPrice")?,
-        uncle_count: uncle_count(items.get(15))?,
+        paid_fees: first.of(uint(items.get(13), "header.paidFees")),
+        minimum_gas_price: first.of(SignedUint::from_be_slice(
+            items.get(14),
+            false,
+            "header.minimumGasPrice",
+        )),
+        uncle_count: first.of(uncle_count(items.get(15))),
         umm_root,
         edges,
         base_event,
         bitcoin_header,
         merkle_proof,
         coinbase_tx,
-    })
+    };
+    first.done()?;
+    Ok(header)
+}
+
+fn hash(items: &Items<'_>, at: usize, first: &mut FirstError) -> B256 {
+    let name = ITEM_NAMES.get(at).copied().unwrap_or("header.item");
+    first.of(fixed::<32>(items.get(at), name).map(B256::from))
 }
 
 /// Converts an address; the empty string is `None`.

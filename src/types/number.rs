@@ -1,10 +1,82 @@
 //! Numbers whose byte form is hashed. The same value can have several byte forms.
 
 use alloc::vec::Vec;
+use core::fmt;
+
 use alloy_primitives::U256;
 
 use super::error::{FieldError, FieldRule};
 use super::rlp;
+
+/// Reads digits of a base, which is at most 36; no digits are zero. `None` if a character is no digit of this base, or if the number
+/// does not fit.
+pub(crate) fn from_digits(digits: &str, base: u32) -> Option<U256> {
+    // Words of 32 bits: their products fit into the machine's own integers.
+    let mut words = [0u32; 8];
+    for digit in digits.chars() {
+        let mut carry = u64::from(digit.to_digit(base)?);
+        for word in &mut words {
+            carry = u64::from(*word).wrapping_mul(u64::from(base)).wrapping_add(carry);
+            *word = carry as u32;
+            carry >>= 32;
+        }
+        if carry != 0 {
+            return None;
+        }
+    }
+    let [a, b, c, d, e, f, g, h] = words.map(u64::from);
+    Some(U256::from_limbs([b << 32 | a, d << 32 | c, f << 32 | e, h << 32 | g]))
+}
+
+/// Divides by a number of 64 bits: quotient and remainder, both zero if the divisor is. The division of two numbers of 256 bits takes
+/// seven kilobytes of code, and no header rule needs it.
+pub(crate) fn div_rem(value: U256, divisor: u64) -> (U256, u64) {
+    let (mut limbs, mut rest) = (value.into_limbs(), 0u64);
+    for limb in limbs.iter_mut().rev() {
+        (*limb, rest) = divide(rest, *limb, divisor);
+    }
+    (U256::from_limbs(limbs), rest)
+}
+
+/// Divides `rest * 2^64 + low`, where the rest is below the divisor.
+fn divide(mut rest: u64, low: u64, divisor: u64) -> (u64, u64) {
+    if divisor <= u64::from(u32::MAX) {
+        let step = |rest: u64, digit: u64| {
+            let dividend = (rest << 32) | digit;
+            (dividend.checked_div(divisor).unwrap_or(0), dividend.checked_rem(divisor).unwrap_or(0))
+        };
+        let (high, rest) = step(rest, low >> 32);
+        let (low, rest) = step(rest, low & u64::from(u32::MAX));
+        return ((high << 32) | low, rest);
+    }
+    // No public network has such a divisor.
+    let mut quotient = 0;
+    for bit in (0..64).rev() {
+        let carry = rest >> 63;
+        rest = (rest << 1) | ((low >> bit) & 1);
+        if carry == 1 || rest >= divisor {
+            rest = rest.wrapping_sub(divisor);
+            quotient |= 1 << bit;
+        }
+    }
+    (quotient, rest)
+}
+
+/// Writes a number in decimal digits, as its own `Display` does; that takes four times as much of a browser module.
+pub(crate) struct Decimal<'a>(pub(crate) &'a U256);
+
+impl fmt::Display for Decimal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nine digits each, the last ones first. 81 digits are enough.
+        let (mut parts, mut rest) = ([0; 9], *self.0);
+        for part in &mut parts {
+            (rest, *part) = div_rem(rest, 1_000_000_000);
+        }
+        let mut parts = parts.iter().rev().skip_while(|part| **part == 0);
+        write!(f, "{}", parts.next().unwrap_or(&0))?;
+        parts.try_for_each(|part| write!(f, "{part:09}"))
+    }
+}
 
 /// An unsigned number that keeps the length of its byte form.
 ///
@@ -152,5 +224,66 @@ impl From<U256> for RawUint {
 impl From<u64> for RawUint {
     fn from(value: u64) -> Self {
         Self::minimal(U256::from(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::ToString;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn number(limbs: [u64; 4], bits: usize) -> U256 {
+        U256::from_limbs(limbs).wrapping_shr(bits)
+    }
+
+    proptest! {
+        #[test]
+        fn digits_are_read_as_they_are_written(limbs: [u64; 4], bits in 0..256usize) {
+            let value = number(limbs, bits);
+            prop_assert_eq!(Decimal(&value).to_string(), value.to_string());
+            prop_assert_eq!(from_digits(&value.to_string(), 10), Some(value));
+            prop_assert_eq!(from_digits(&format!("{value:x}"), 16), Some(value));
+            prop_assert_eq!(from_digits(&format!("000{value:X}"), 16), Some(value));
+        }
+
+        #[test]
+        fn small_divisors_divide_like_large_ones(limbs: [u64; 4], bits in 0..256usize, divisor: u64, less in 0..64u32) {
+            let (value, divisor) = (number(limbs, bits), (divisor >> less).max(1));
+            let (quotient, rest) = value.div_rem(U256::from(divisor));
+            prop_assert_eq!(div_rem(value, divisor), (quotient, rest.to::<u64>()));
+        }
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_and_other_characters_are_refused() {
+        let largest = U256::MAX.to_string();
+        assert_eq!(from_digits(&largest, 10), Some(U256::MAX));
+        assert_eq!(from_digits(&format!("{}6", largest.trim_end_matches('5')), 10), None);
+        assert_eq!(from_digits(&format!("{largest}0"), 10), None);
+        assert_eq!(from_digits(&format!("1{}", "0".repeat(64)), 16), None);
+        assert_eq!(from_digits("", 10), Some(U256::ZERO));
+        for (digits, base) in
+            [("1_0", 10), ("a", 10), ("g", 16), ("+1", 10), ("-1", 16), (" 1", 16), ("1\u{e9}", 16)]
+        {
+            assert_eq!(from_digits(digits, base), None, "{digits}");
+        }
+    }
+
+    #[test]
+    fn zeros_inside_a_number_are_written() {
+        for text in
+            ["0", "1", "999999999", "1000000000", "10000000000000000007", "5000000000000000000000000000"]
+        {
+            assert_eq!(Decimal(&from_digits(text, 10).unwrap()).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_division_by_zero_is_zero() {
+        assert_eq!(div_rem(U256::MAX, 0), (U256::ZERO, 0));
     }
 }

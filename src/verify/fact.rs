@@ -10,6 +10,7 @@ use super::finding::{Finding, Put, finding};
 #[cfg(feature = "verify-headers")]
 use super::header_fact::HeaderFact;
 use crate::state::AccountState;
+use crate::types::number::Decimal;
 use crate::types::{Address, B256, Bytes, Receipt, U256};
 
 /// One proven fact.
@@ -128,23 +129,23 @@ impl Fact {
 fn receipt_findings(index: u64, receipt: &Receipt) -> Vec<Finding> {
     let rule = "inclusion under the receipts root (RSKIP-107 trie)";
     vec![
-        finding("receipt", format_args!("of the transaction at index {index}"), rule),
-        finding("status", status(receipt), "receipt"),
-        finding("gas used", receipt.gas_used, "receipt"),
-        finding("logs", format_args!("{} in order, bloom recomputed", receipt.logs.len()), "receipt"),
+        finding("receipt", &format_args!("of the transaction at index {index}"), rule),
+        finding("status", &status(receipt), "receipt"),
+        finding("gas used", &receipt.gas_used, "receipt"),
+        finding("logs", &format_args!("{} in order, bloom recomputed", receipt.logs.len()), "receipt"),
     ]
 }
 
 fn account_findings(address: &Address, account: Option<&AccountState>) -> Vec<Finding> {
     let Some(of) = account else {
-        let value = format_args!("{address} does not exist").to_string();
-        return vec![finding("account", value, "absence under the state root")];
+        let value = format_args!("{address} does not exist");
+        return vec![finding("account", &value, "absence under the state root")];
     };
     vec![
         finding("account", address, "inclusion under the state root"),
-        finding("balance", format_args!("{:#x} wei", of.balance), "account"),
-        finding("nonce", of.nonce, "account"),
-        finding("code hash", of.code_hash, "trie nodes of the account"),
+        finding("balance", &format_args!("{:#x} wei", of.balance), "account"),
+        finding("nonce", &of.nonce, "account"),
+        finding("code hash", &of.code_hash, "trie nodes of the account"),
     ]
 }
 
@@ -171,7 +172,7 @@ fn put_account(address: &Address, account: Option<&AccountState>, put: Put<'_>) 
     put("exists", &account.is_some());
     if let Some(account) = account {
         put("nonce", &account.nonce);
-        put("balance", &account.balance);
+        put("balance", &Decimal(&account.balance));
         put("codeHash", &account.code_hash);
         put("codeSize", &account.code_size);
     }

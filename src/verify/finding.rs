@@ -16,7 +16,7 @@ pub struct Finding {
     pub rule: &'static str,
 }
 
-pub(super) fn finding(what: impl Into<String>, value: impl ToString, rule: &'static str) -> Finding {
+pub(super) fn finding(what: &str, value: &dyn fmt::Display, rule: &'static str) -> Finding {
     Finding { what: what.into(), value: value.to_string(), rule }
 }
 

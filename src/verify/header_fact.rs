@@ -1,7 +1,7 @@
 //! Proven facts about headers and blocks.
 
 use alloc::boxed::Box;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 use core::fmt;
@@ -9,6 +9,7 @@ use core::fmt;
 use super::finding::{Finding, Put, finding};
 use super::root_kind::RootKind;
 use crate::consensus::Seal;
+use crate::types::number::Decimal;
 use crate::types::{B256, HeaderVersion, SealedHeader, U256};
 
 /// One proven fact about a header or a block.
@@ -103,15 +104,15 @@ fn sealed(seal: Seal, difficulty: &U256) -> Vec<Finding> {
     let work = match seal {
         Seal::MergedMining => finding(
             "work",
-            format_args!("difficulty {difficulty:#x}"),
+            &format_args!("difficulty {difficulty:#x}"),
             "merged mining: the Bitcoin header meets the target, its coinbase commits to this header",
         ),
         Seal::FallbackSignature => {
-            finding("seal", "signed by a fallback key", "fallback mining (until RSKIP-98)")
+            finding("seal", &"signed by a fallback key", "fallback mining (until RSKIP-98)")
         }
     };
     let fields = "gas limit, gas used, extra data, times, edges of parallel transaction lists (RSKIP-144)";
-    vec![work, finding("header fields", fields, "rules that need no other block")]
+    vec![work, finding("header fields", &fields, "rules that need no other block")]
 }
 
 /// A block's work is its difficulty. A signature shows no work.
@@ -119,20 +120,20 @@ fn put_seal(seal: Seal, difficulty: &U256, put: Put<'_>) {
     match seal {
         Seal::MergedMining => {
             put("seal", &"mergedMining");
-            put("work", difficulty);
+            put("work", &Decimal(difficulty));
         }
         Seal::FallbackSignature => put("seal", &"fallbackSignature"),
     }
 }
 
 fn headers(count: usize, first: u64, last: &SealedHeader) -> Vec<Finding> {
-    let all = format_args!("{count}, blocks {first} to {}", last.number).to_string();
-    let links = format_args!("the last is {}", last.hash()).to_string();
+    let all = format_args!("{count}, blocks {first} to {}", last.number);
+    let links = format_args!("the last is {}", last.hash());
     vec![
-        finding("headers", all, "merged mining and header rules of each"),
+        finding("headers", &all, "merged mining and header rules of each"),
         finding(
             "links",
-            links,
+            &links,
             "parent hash, number, difficulty, gas limit and minimum gas price from the parent",
         ),
     ]
@@ -143,7 +144,7 @@ fn put_header(header: &SealedHeader, put: Put<'_>) {
     put("number", &header.number);
     put("parentHash", &header.parent_hash);
     put("timestamp", &header.timestamp);
-    put("difficulty", &header.difficulty.value());
+    put("difficulty", &Decimal(&header.difficulty.value()));
     put("stateRoot", &header.state_root);
     put("transactionsRoot", &header.transactions_root);
     put("receiptsRoot", &header.receipts_root);

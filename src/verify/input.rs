@@ -16,6 +16,7 @@ use crate::consensus::{HeaderCandidate, Network};
 #[cfg(feature = "verify-headers")]
 use crate::types::json::header_from_json;
 use crate::types::json::{for_each_member, slots};
+use crate::types::number::from_digits;
 use crate::types::{B256, Bytes, U256};
 
 /// Most wrappings that are removed around a value: a line of a recording contains a JSON-RPC response, which contains
@@ -189,9 +190,8 @@ pub(super) fn number(raw: &RawValue, field: &str) -> Result<U256, InputError> {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
-    // The parser of numbers would accept underscores, and no digits as zero.
-    let valid = digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && !text.is_empty();
-    let number = valid.then(|| U256::from_str_radix(digits, radix).ok()).flatten();
+    // The reader of digits would accept none as zero.
+    let number = if text.is_empty() { None } else { from_digits(digits, radix) };
     number.ok_or_else(|| wrong(field, "a number of up to 32 bytes"))
 }
 

@@ -90,7 +90,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub(super) fn new(rule: Rule, what: &'static str, reason: impl ToString) -> Self {
+    pub(super) fn new(rule: Rule, what: &'static str, reason: impl fmt::Display) -> Self {
+        Self::of(rule, what, &reason)
+    }
+
+    /// As [`Self::new`], compiled once for all types of reasons.
+    fn of(rule: Rule, what: &'static str, reason: &dyn fmt::Display) -> Self {
         Self { rule, what, reason: reason.to_string() }
     }
 }
@@ -216,7 +221,12 @@ impl Report {
         self.values().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    pub(super) fn passed(&mut self, rule: Rule, shown: impl ToString) {
+    pub(super) fn passed(&mut self, rule: Rule, shown: impl fmt::Display) {
+        self.add(rule, &shown);
+    }
+
+    /// As [`Self::passed`], compiled once for all types of values.
+    fn add(&mut self, rule: Rule, shown: &dyn fmt::Display) {
         self.checks.push(Check { rule, shown: shown.to_string() });
     }
 }

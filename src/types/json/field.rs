@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::members::for_each_member;
 use super::slots::Slot;
 use crate::types::error::{FieldError, FieldRule};
+use crate::types::number::from_digits;
 
 /// Most bytes of one variable-length field of a header. The header rules allow far fewer; the limit bounds
 /// the cost of hashing each candidate encoding.
@@ -73,7 +74,7 @@ impl<'a> Field<'a> {
         if digits.len() > limit {
             return Err(too_large());
         }
-        U256::from_str_radix(digits, radix).map_err(|_| too_large())
+        from_digits(digits, radix).ok_or_else(too_large)
     }
 
     /// Reads a number of at most 63 bits (the reference node's signed 64-bit integers).

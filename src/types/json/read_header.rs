@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{B256, Bloom, U256};
+use alloy_primitives::{B256, Bloom, Bytes, U256};
 
 use super::error::JsonError;
 use super::field::{Field, MAX_HEADER_FIELD_BYTES};
 use super::read_transaction::transaction_from_json;
-use super::slots::slots;
-use crate::types::error::{FieldError, FieldRule};
+use super::slots::{Slot, slots};
+use crate::types::error::{FieldError, FieldRule, FirstError};
 use crate::types::header::{Header, HeaderShape, HeaderVersion, SealedHeader};
 use crate::types::number::{RawUint, SignedUint};
 use crate::types::transaction::Transaction;
@@ -159,48 +159,48 @@ impl RawBlock<'_> {
         let number = Field::new("block.number", self.number).uint63()?;
         let shape = shape_of(number);
         let edges = shape.edges && shape.version != HeaderVersion::V0;
-        let data = |name, slot| Field::new(name, slot).data_or_empty(MAX_HEADER_FIELD_BYTES);
         let price = Field::new("block.minimumGasPrice", self.minimum_gas_price);
-        let bloom = Field::new("block.logsBloom", self.logs_bloom).fixed::<256>()?;
-        Ok(Header {
+        let mut read = Fields::default();
+        let bloom = read.0.of(Field::new("block.logsBloom", self.logs_bloom).fixed::<256>().map(Bloom::from));
+        let header = Header {
             shape,
-            parent_hash: Field::new("block.parentHash", self.parent_hash).hash()?,
-            uncles_hash: Field::new("block.sha3Uncles", self.sha3_uncles).hash()?,
-            coinbase: miner(Field::new("block.miner", self.miner))?,
-            state_root: Field::new("block.stateRoot", self.state_root).hash()?,
-            transactions_root: Field::new("block.transactionsRoot", self.transactions_root).hash()?,
-            receipts_root: Field::new("block.receiptsRoot", self.receipts_root).hash()?,
-            logs_bloom: Bloom::from(bloom),
-            difficulty: SignedUint::new(Field::new("block.difficulty", self.difficulty).uint()?),
+            parent_hash: read.hash("block.parentHash", self.parent_hash),
+            uncles_hash: read.hash("block.sha3Uncles", self.sha3_uncles),
+            coinbase: read.0.of(miner(Field::new("block.miner", self.miner))),
+            state_root: read.hash("block.stateRoot", self.state_root),
+            transactions_root: read.hash("block.transactionsRoot", self.transactions_root),
+            receipts_root: read.hash("block.receiptsRoot", self.receipts_root),
+            logs_bloom: bloom,
+            difficulty: SignedUint::new(read.uint("block.difficulty", self.difficulty)),
             number,
-            gas_limit: RawUint::signed_minimal(Field::new("block.gasLimit", self.gas_limit).uint()?),
-            gas_used: Field::new("block.gasUsed", self.gas_used).uint63()?,
-            timestamp: Field::new("block.timestamp", self.timestamp).uint63()?,
-            extra_data: data("block.extraData", self.extra_data)?,
-            paid_fees: Field::new("block.paidFees", self.paid_fees).uint()?,
+            gas_limit: RawUint::signed_minimal(read.uint("block.gasLimit", self.gas_limit)),
+            gas_used: read.uint63("block.gasUsed", self.gas_used),
+            timestamp: read.uint63("block.timestamp", self.timestamp),
+            extra_data: read.data("block.extraData", self.extra_data),
+            paid_fees: read.uint("block.paidFees", self.paid_fees),
             minimum_gas_price: if price.is_present() {
-                SignedUint::new(price.uint()?)
+                SignedUint::new(read.0.of(price.uint()))
             } else {
                 SignedUint::ABSENT
             },
-            uncle_count: self.stated_uncle_count()?,
+            uncle_count: read.0.of(self.stated_uncle_count()),
             umm_root: Default::default(),
-            edges: if edges { self.edges()? } else { Vec::new() },
+            edges: if edges { read.0.of(self.edges()) } else { Vec::new() },
             base_event: if shape.version == HeaderVersion::V2 {
-                data("block.baseEvent", self.base_event)?
+                read.data("block.baseEvent", self.base_event)
             } else {
                 Default::default()
             },
-            bitcoin_header: data("block.bitcoinMergedMiningHeader", self.bitcoin_merged_mining_header)?,
-            merkle_proof: data(
-                "block.bitcoinMergedMiningMerkleProof",
-                self.bitcoin_merged_mining_merkle_proof,
-            )?,
-            coinbase_tx: data(
+            bitcoin_header: read.data("block.bitcoinMergedMiningHeader", self.bitcoin_merged_mining_header),
+            merkle_proof: read
+                .data("block.bitcoinMergedMiningMerkleProof", self.bitcoin_merged_mining_merkle_proof),
+            coinbase_tx: read.data(
                 "block.bitcoinMergedMiningCoinbaseTransaction",
                 self.bitcoin_merged_mining_coinbase_transaction,
-            )?,
-        })
+            ),
+        };
+        read.0.done()?;
+        Ok(header)
     }
 
     fn uncle_hashes(&self) -> Result<Vec<B256>, FieldError> {
@@ -249,6 +249,29 @@ impl RawBlock<'_> {
             .map(|item| transaction_from_json(item.json()?, None, chain_id))
             .collect::<Result<_, _>>()
             .map(JsonTransactions::Full)
+    }
+}
+
+/// Reads fields by their types.
+#[derive(Default)]
+struct Fields(FirstError);
+
+impl Fields {
+    fn hash(&mut self, name: &'static str, slot: Slot<'_>) -> B256 {
+        self.0.of(Field::new(name, slot).hash())
+    }
+
+    fn uint(&mut self, name: &'static str, slot: Slot<'_>) -> U256 {
+        self.0.of(Field::new(name, slot).uint())
+    }
+
+    fn uint63(&mut self, name: &'static str, slot: Slot<'_>) -> u64 {
+        self.0.of(Field::new(name, slot).uint63())
+    }
+
+    /// Bytes; none if the field is missing.
+    fn data(&mut self, name: &'static str, slot: Slot<'_>) -> Bytes {
+        self.0.of(Field::new(name, slot).data_or_empty(MAX_HEADER_FIELD_BYTES))
     }
 }
 
