@@ -111,11 +111,13 @@ pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
     let dist = root().join("pkg/dist");
     fs::create_dir_all(&dist).map_err(|e| format!("pkg/dist: {e}"))?;
     // With `rlib` beside it, which this package has for its tests, cargo would leave link-time optimisation out.
-    let build = Cmd::new("cargo rustc --locked --package rootlight-wasm --lib --crate-type cdylib --no-default-features")
-        .args(&["--profile", PROFILE, "--target", WASM, "--features", artefact.features])
-        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags())
-        .env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().map_err(|e| format!("this program: {e}"))?)
-        .env(STANDS_IN, "1");
+    let build = Cmd::new(
+        "cargo rustc --locked --package rootlight-wasm --lib --crate-type cdylib --no-default-features",
+    )
+    .args(&["--profile", PROFILE, "--target", WASM, "--features", artefact.features])
+    .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags())
+    .env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().map_err(|e| format!("this program: {e}"))?)
+    .env(STANDS_IN, "1");
     let build = artefact.settings.iter().fold(build, |cmd, setting| cmd.args(&["--config", setting]));
     // What refers to what, for `pkg/scripts/trap.mjs`.
     log.run(build.args(&["--", "-C", "link-arg=--emit-relocs"]).args(&INLINING))?;
