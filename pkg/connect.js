@@ -1,5 +1,5 @@
 // A light client on this thread. The caller passes the module that contains it.
-import { exchangeOver } from './exchange.js';
+import { connection, exchangeOver } from './exchange.js';
 import { instance } from './instance.js';
 import { disconnected } from './life.js';
 import { withOptions } from './message.js';
@@ -79,7 +79,8 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     pages?.save(first, list);
     heard.changed();
   };
-  const exchanges = reached.map(({ transport }) => exchangeOver(transport, life, pages?.room));
+  const line = connection(reached.length, (reason) => heard.connection?.(reason));
+  const exchanges = reached.map(({ transport }, index) => exchangeOver(transport, life, pages?.room, line(index)));
   const names = reached.map(({ name }) => name);
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
   if (pages) {

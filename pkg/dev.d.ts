@@ -4,6 +4,7 @@ export { announce, connect, createProvider, httpTransport, webSocketTransport } 
 export type {
   Answer, ChainProvider, ConnectInfo, Eip1193Provider, GapMessage, Provider, ProviderEvents, ProviderInfo, ProviderMessage, ProviderOptions,
   ProviderRpcError, RequestArguments, RequestOptions, SubscriptionMessage, VerificationEvent,
+  WalletChainMessage,
 } from './index.js';
 
 /** Options with the meaning of the flags of `rootlight dev`. */

@@ -16,6 +16,12 @@ const LONGEST = 60_000;
 /** Longest error text kept from a failed exchange, in characters. */
 const MAX_REASON = 200;
 
+/**
+ * Milliseconds for which an upstream must have failed before it counts as gone: one lost response, or several exchanges that fail
+ * together, are not the end of a network.
+ */
+const SILENCE = 1_000;
+
 /** An address in a text. The part after its host may contain a password or a key. */
 const ADDRESS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>]*@)?([^\s/?#"'<>@]*)[^\s"'<>]*/gi;
 
@@ -39,12 +45,34 @@ function reasonOf(error) {
 }
 
 /**
+ * Whether any upstream answers. `tell` is called with the reason of the last failure once all of them have failed for {@link SILENCE},
+ * and without one as soon as one answers again.
+ * @param {number} count the number of upstreams
+ * @param {(reason?: string) => void} tell
+ * @returns {(index: number) => (reason?: string) => void} for each upstream, what its exchanges report: a failure, or a response
+ */
+export function connection(count, tell) {
+  /** When each upstream began to fail. */
+  const since = Array.from({ length: count });
+  let isLost = false;
+  return (index) => (reason) => {
+    const now = performance.now();
+    since[index] = reason === undefined ? undefined : since[index] ?? now;
+    const isGone = since.every((begin) => begin !== undefined && (isLost || now - begin >= SILENCE));
+    if (isGone === isLost) return;
+    isLost = isGone;
+    tell(reason);
+  };
+}
+
+/**
  * @param {(body: string) => Promise<Uint8Array>} transport
  * @param {ReturnType<typeof import('./life.js').newLife>} life
  * @param {() => Promise<void> | undefined} [room] a promise that synchronization awaits before its next request, if the store is full
+ * @param {(reason?: string) => void} [report] told the reason of each failure, and nothing for a response: see {@link connection}
  * @returns {(body: string, following: boolean) => Promise<string | number | (() => Uint8Array)>}
  */
-export function exchangeOver(transport, life, room = () => undefined) {
+export function exchangeOver(transport, life, room = () => undefined, report = () => {}) {
   const lines = [line(PARALLEL), line(PARALLEL)];
   return async (body, following) => {
     const { enter, leave } = lines[Number(following)];
@@ -57,8 +85,12 @@ export function exchangeOver(transport, life, room = () => undefined) {
       if (!isBytes(bytes)) throw new Error('the transport did not return a Uint8Array');
     } catch (error) {
       leave();
-      return reasonOf(error);
+      const reason = reasonOf(error);
+      // A node that asks for a pause is there.
+      if (typeof reason === 'string') report(reason);
+      return reason;
     }
+    report();
     return () => {
       leave();
       return bytes;

@@ -78,11 +78,17 @@ function newClient(open) {
     changed: () => tell({ type: 'changed' }),
     progress: (progress) => tell({ type: 'progress', progress }),
     storeError: ({ message }) => tell({ type: 'storeError', message }),
+    connection(reason) {
+      client.lost = reason;
+      tell({ type: 'connection', reason });
+    },
   };
   const opening = life.run(() => open(life, heard));
   life.onEnd((reason) => tell({ type: 'ended', error: packed(reason) }));
   opening.catch((error) => life.end(error));
-  return { life, posts, tell, opening };
+  /** `lost`: why no upstream answers, if none does. */
+  const client = { life, posts, tell, opening, lost: undefined };
+  return client;
 }
 
 /** One page's part in a client. */
@@ -92,7 +98,11 @@ function joined(client, post) {
   const { life, posts, opening, tell } = client;
   let left = false;
   posts.add(post);
-  opening.then(() => post({ type: 'opened' }), (error) => post({ type: 'failed', error: packed(error) }));
+  const opened = () => {
+    post({ type: 'opened' });
+    if (client.lost !== undefined) post({ type: 'connection', reason: client.lost });
+  };
+  opening.then(opened, (error) => post({ type: 'failed', error: packed(error) }));
 
   /** Remembers a filter, so that it ends with its page. */
   function remember(text, answer) {

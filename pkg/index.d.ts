@@ -55,7 +55,17 @@ export interface GapMessage {
   readonly data: { readonly subscription: string; readonly fromBlock: string; readonly toBlock: string };
 }
 
-export type ProviderMessage = SubscriptionMessage | GapMessage;
+/**
+ * The user's wallet `signer` has moved to another chain, or back. The provider stays on its own chain, so that this is not
+ * `chainChanged`; requests that sign fail with 4901 unless `signs`.
+ */
+export interface WalletChainMessage {
+  readonly type: 'rootlight_walletChain';
+  /** The wallet's chain as it names it, and whether that is the provider's. */
+  readonly data: { readonly chainId: string; readonly signs: boolean };
+}
+
+export type ProviderMessage = SubscriptionMessage | GapMessage | WalletChainMessage;
 
 /** An event of EIP-1193: the provider can answer. */
 export interface ConnectInfo {
@@ -127,19 +137,22 @@ export interface VerificationEvent {
 
 /** Events and their values. */
 export interface ProviderEvents {
-  /** Emitted once, after the code that awaits the provider has run. */
+  /** Emitted after the code that awaits the provider has run, and when an upstream answers again after `disconnect` with code 1013. */
   readonly connect: ConnectInfo;
   /**
-   * Emitted after `close`, or when the provider's WebAssembly module or worker has ended, for example because its memory is
-   * full. All pending requests are rejected with the same error; call {@link createProvider} for a new provider. Other
-   * providers are not affected.
+   * The `code` says whether it is for good:
+   * - `1013` ("try again later"): no upstream has answered for a while. The client goes on asking them, and `connect` follows.
+   *   Meanwhile what is known is answered, up to the option `maxAge`; subscriptions stay.
+   * - `4900`: after `close`, or when the provider's WebAssembly module or worker has ended, for example because its memory is
+   *   full. All pending requests are rejected with the same error; call {@link createProvider} for a new provider. Other
+   *   providers are not affected.
    */
   readonly disconnect: ProviderRpcError;
-  /** Never emitted: a provider serves one chain. It is here because libraries listen to it. */
+  /** Never emitted: a provider serves one chain. It is here because libraries listen to it. See {@link WalletChainMessage}. */
   readonly chainChanged: string;
   /** The accounts that the wallet `signer` allows have changed. Never emitted without `signer`. */
   readonly accountsChanged: readonly string[];
-  /** Events of `eth_subscribe`: headers, logs (with `removed` if a reorganisation removed them), hashes. */
+  /** Events of `eth_subscribe`: headers, logs (with `removed` if a reorganisation removed them), hashes; and what else {@link ProviderMessage} lists. */
   readonly message: ProviderMessage;
   /** The newest verified block has changed. During the first synchronization see `onProgress`. */
   readonly progress: SyncProgress;

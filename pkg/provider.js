@@ -1,12 +1,15 @@
 // The public provider (EIP-1193) over a client, which runs on this thread or in a worker.
 import { withEvents } from './events.js';
-import { disconnected, limited, newLife } from './life.js';
+import { disconnected, failure, limited, newLife } from './life.js';
 import { answered, message } from './message.js';
 import { verifications } from './verification.js';
 import { withWallet } from './wallet.js';
 
 /** Milliseconds between two polls of subscriptions, for events that could not be emitted when the chain changed. */
 const LOOK_AGAIN = 10_000;
+
+/** The code of `disconnect` while no upstream answers: "try again later" of WebSocket's status codes, which EIP-1193 refers to. */
+const TRY_LATER = 1013;
 
 /**
  * A client or a development chain.
@@ -20,8 +23,9 @@ const LOOK_AGAIN = 10_000;
  * @callback Open
  * @param {ReturnType<typeof newLife>} life
  * @param {object} options
- * @param {{changed: () => void, progress?: (progress: object) => void, storeError?: (error: Error) => void}} heard called when
- * the chain may have changed, with the progress of the first synchronization, and for the first failure of the store
+ * @param {{changed: () => void, progress?: (progress: object) => void, storeError?: (error: Error) => void, connection?: (reason?: string) => void}} heard
+ * called when the chain may have changed, with the progress of the first synchronization, for the first failure of the store, and
+ * with the reason when no upstream answers any more, without one when one does again
  * @returns {Promise<Link>}
  */
 
@@ -59,7 +63,7 @@ export async function provide(open, options) {
   const shell = newShell({ signer, interval: LOOK_AGAIN });
   const heard = { changed: shell.changed, progress: guarded(onProgress), storeError: guarded(onStoreError) };
   const start = (upstreams, limits) =>
-    shell.attach((life) => open(life, { ...config, upstreams: addresses(upstreams), storage }, heard), limits);
+    shell.attach((life, connection) => open(life, { ...config, upstreams: addresses(upstreams), storage }, { ...heard, connection }), limits);
   await start(upstreams, { signal, timeout });
   // Changes follow one another, so that the last one wins.
   let changing = Promise.resolve();
@@ -92,6 +96,8 @@ function newShell({ signer, interval, holdsKeys = false }) {
   /** Work for the end of the provider. */
   const ends = [];
   let closed;
+  /** Why no upstream of the current client answers; undefined while one does. */
+  let lost;
   /** Asks the client; returns the answer if the client has it at once, otherwise a promise. */
   function askNow(call, quiet) {
     const answer = current.send(message(call), quiet);
@@ -117,8 +123,13 @@ function newShell({ signer, interval, holdsKeys = false }) {
     life.onEnd(() => lives.delete(life));
     const unlimited = limited(life, signal, timeout);
     let link;
+    let reported;
+    const heard = (reason) => {
+      reported = reason;
+      if (current?.life === life) connection(reason);
+    };
     try {
-      link = await life.run(() => open(life));
+      link = await life.run(() => open(life, heard));
     } catch (error) {
       // Everything that was started ends too.
       life.end(error);
@@ -131,6 +142,25 @@ function newShell({ signer, interval, holdsKeys = false }) {
     life.onEnd((reason) => current.life === life && close(reason));
     former?.life.endWhenIdle(disconnected('the upstreams have changed'));
     if (former) events.moved();
+    connection(reported);
+  }
+
+  /** Emits `disconnect` when no upstream answers any more, and `connect` when one does again. */
+  function connection(reason) {
+    if (closed || (reason === undefined) === (lost === undefined)) return;
+    lost = reason;
+    if (reason === undefined) connected();
+    else emit('disconnect', failure(TRY_LATER, `no upstream answers: ${reason}`));
+  }
+
+  /** Emits `connect` once the code that awaits the provider has had time to listen. */
+  function connected() {
+    const tell = async () => {
+      if (!listens('connect')) return;
+      const { result: chainId } = await ask({ method: 'eth_chainId', params: [] }, true);
+      if (lost === undefined) emit('connect', { chainId });
+    };
+    setTimeout(() => tell().catch(() => {}), 0);
   }
 
   async function progress() {
@@ -156,7 +186,7 @@ function newShell({ signer, interval, holdsKeys = false }) {
       const wallet = withWallet(provider.requestWithLevel, { signer, holdsKeys, emit, reason: () => closed });
       const requestWithLevel = abortable(verifications(wallet.requestWithLevel, { ask, emit, listens, holdsKeys }));
       ends.push(wallet.close);
-      connected(events);
+      connected();
       return Object.freeze({
         ...more,
         request: async (call, options) => (await requestWithLevel(call, options)).result,
@@ -167,16 +197,6 @@ function newShell({ signer, interval, holdsKeys = false }) {
       });
     },
   };
-}
-
-/** Emits `connect` once the code that awaits the provider has had time to listen. */
-function connected({ provider, listens, emit }) {
-  const tell = async () => {
-    if (!listens('connect')) return;
-    const { result: chainId } = await provider.requestWithLevel({ method: 'eth_chainId', params: [] });
-    emit('connect', { chainId });
-  };
-  setTimeout(() => tell().catch(() => {}), 0);
 }
 
 /** Rejects a request with its signal's reason as soon as the signal aborts. The client's work is not interrupted. */

@@ -35,6 +35,7 @@ export const inWorker = (make, kind) => async (life, options, heard) => {
       changed: heard.changed,
       progress: ({ progress }) => heard.progress?.(progress),
       storeError: ({ message }) => heard.storeError ? heard.storeError(new Error(message)) : console.warn(`rootlight: ${message}`),
+      connection: ({ reason }) => heard.connection?.(reason),
       ended: ({ error }) => over(unpacked(error)),
       ...functionsFor(options.upstreams, port),
     };

@@ -45,16 +45,24 @@ export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
   const chain = async () => (await inner({ method: 'eth_chainId', params: [] })).result;
   const own = holdsKeys ? held(inner) : refused;
   const answer = signer ? forwarded(signer, chain) : own;
-  const told = (accounts) => emit('accountsChanged', accounts);
+  const followed = {
+    accountsChanged: (accounts) => emit('accountsChanged', accounts),
+    // Not passed on as `chainChanged`: the provider stays on its chain, and libraries would read another one from it.
+    async chainChanged(chainId) {
+      const signs = numberOf(chainId) === BigInt(await chain());
+      emit('message', { type: 'rootlight_walletChain', data: { chainId, signs } });
+    },
+  };
   async function ofWallet({ method, params = [] }) {
     if (reason()) throw reason();
     if (method === 'wallet_switchEthereumChain' || method === 'wallet_addEthereumChain') await sameChain(params, chain);
     return answer(method, params);
   }
-  signer?.on?.('accountsChanged', told);
+  const listeners = Object.entries(followed).map(([event, work]) => [event, (value) => void Promise.resolve(work(value)).catch(() => {})]);
+  for (const [event, listener] of listeners) signer?.on?.(event, listener);
   return {
     requestWithLevel: (call) => (isWallets(call) ? ofWallet(call) : inner(call)),
-    close: () => signer?.removeListener?.('accountsChanged', told),
+    close: () => listeners.forEach((listener) => signer?.removeListener?.(...listener)),
   };
 }
 

@@ -1,7 +1,7 @@
 // The light client of the extension. Pages reach it through ports only, and may send requests and get events of their own
 // subscriptions. The settings come from the extension's own page (options.html).
 import { budgetOf } from './budget.js';
-import { clientOf } from './client.js';
+import { ENDED, clientOf } from './client.js';
 import { createProvider } from './rootlight/index.js';
 import { sessionOf } from './session.js';
 
@@ -17,6 +17,10 @@ const client = clientOf(async () => {
   if (!settings) throw Object.assign(new Error('name a node in the options of the extension'), { code: 4900 });
   const made = await createProvider(settings);
   made.on('message', (event) => sessions.forEach((session) => session.emit(event)));
+  // While no node answers; a client that has ended is another matter.
+  const tell = (connection) => sessions.forEach((session) => session.tell({ connection }));
+  made.on('disconnect', ({ code, message }) => code !== ENDED && tell({ code, message }));
+  made.on('connect', ({ chainId }) => tell({ chainId }));
   return made;
 });
 

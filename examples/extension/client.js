@@ -1,7 +1,7 @@
 // The one client of the extension: opened by the first request, and again after it has ended.
 
 /** The code of `disconnect` when a client has ended; with any other code it comes back by itself. */
-const ENDED = 4900;
+export const ENDED = 4900;
 
 /** @param {() => Promise<{on: Function, close: () => void}>} open */
 export function clientOf(open) {

@@ -7,6 +7,8 @@
   const subscriptions = new Set();
   let next = 0;
   let isConnected = false;
+  /** Whether no node answers. What the extension knows is answered still. */
+  let isOffline = false;
 
   const failure = ({ code, message, data }) => Object.assign(new Error(message), { code }, data !== undefined && { data });
 
@@ -23,6 +25,7 @@
   window.addEventListener('message', ({ source, data }) => {
     if (source !== window || data?.from !== 'rootlight-extension') return;
     if (data.event) return emit('message', data.event);
+    if (data.connection) return changed(data.connection);
     if (data.lost) return lost();
     const call = waiting.get(data.id);
     waiting.delete(data.id);
@@ -33,15 +36,25 @@
 
   /** Emits `connect` at the first answer, and at the first one after `disconnect`. */
   function connected() {
-    if (isConnected) return;
+    if (isConnected || isOffline) return;
     isConnected = true;
     prove('eth_chainId', []).then((chainId) => emit('connect', { chainId }), () => {});
+  }
+
+  /** The extension's nodes have gone, or are back. */
+  function changed({ chainId, ...error }) {
+    isOffline = chainId === undefined;
+    if (isConnected === !isOffline) return;
+    isConnected = !isOffline;
+    if (isOffline) emit('disconnect', failure(error));
+    else emit('connect', { chainId });
   }
 
   /** The extension's worker has ended. A page without requests and subscriptions has lost nothing: the next request starts it again. */
   function lost() {
     const error = failure({ code: 4900, message: 'the extension was restarted: ask again, and subscribe again' });
     const calls = [...waiting.values()];
+    isOffline = false;
     const isNoticed = isConnected && calls.length + subscriptions.size > 0;
     waiting.clear();
     subscriptions.clear();

@@ -74,6 +74,8 @@ export function sessionOf(port, provider, budget) {
         budget.leave();
       }
     },
+    /** Tells the page about the client. */
+    tell: post,
     /** Passes on an event of a subscription of this page. */
     emit(event) {
       if (own.has(event.data?.subscription)) post({ event });

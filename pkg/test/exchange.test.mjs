@@ -62,6 +62,16 @@ test('a failed exchange makes room at once and gives the reason', async () => {
   }
 });
 
+test('a failure and a response are reported, a node that asks for a pause is not', async () => {
+  const reports = [];
+  const outcomes = [new Error('down'), undefined, Object.assign(new Error('busy'), { retryAfter: 3 })];
+  for (const outcome of outcomes) {
+    const transport = async () => (outcome ? Promise.reject(outcome) : new Uint8Array(1));
+    await exchangeOver(transport, newLife(), undefined, (reason) => reports.push(reason))('', false);
+  }
+  assert.deepEqual(reports, ['down', undefined]);
+});
+
 test('bytes of another frame are bytes', async () => {
   const bytes = runInNewContext('new Uint8Array([1, 2])');
   assert.ok(!(bytes instanceof Uint8Array));

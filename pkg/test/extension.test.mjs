@@ -194,6 +194,17 @@ test('pages have no way to the extension besides its provider', LIMIT, async () 
   assert.deepEqual(found, ['undefined', 'undefined', false]);
 });
 
+test('a page is told when the nodes of the extension do not answer, and when they do again', LIMIT, async () => {
+  const told = (count) => until(() => browser.run(async (count) => globalThis.told.length >= count && globalThis.told, count), `${count} events`);
+  await browser.run(ask, 'eth_chainId', []);
+  await browser.run(async () => void (globalThis.told.length = 0));
+  held = [502, {}];
+  assert.deepEqual(await told(1), [['disconnect', 1013]]);
+  assert.equal((await browser.run(ask, 'eth_blockNumber', [])).result, '0xb');
+  held = undefined;
+  assert.deepEqual(await told(2), [['disconnect', 1013], ['connect', '0x21']]);
+});
+
 test('a page of an extension that was updated gets an error, and hangs no more', LIMIT, async () => {
   const options = await browser.tab();
   await options.open(`chrome-extension://${idOf(folder)}/options.html`);

@@ -214,6 +214,81 @@ test('upstreams are replaced without a gap in subscriptions', () =>
     assert.equal(await ask('eth_unsubscribe', subscription), true);
   }));
 
+/** The events `connect` and `disconnect` of a provider, in order. */
+function connections(provider) {
+  const told = [];
+  provider.on('connect', ({ chainId }) => told.push(['connect', chainId]));
+  provider.on('disconnect', ({ code, message }) => told.push(['disconnect', code, message]));
+  return async (count) => {
+    await until(() => told.length >= count, `${count} events`);
+    return told;
+  };
+}
+
+const CONNECT = ['connect', '0x21'];
+const LOST = ['disconnect', 1013, 'no upstream answers: connection refused'];
+
+test('a provider is disconnected while no upstream answers, and connected when one does again', () => {
+  const down = [false, false];
+  const failing = (transport, index) => (body) => (down[index] ? Promise.reject(new Error('connection refused')) : transport(body));
+  return withLight({ wrap: (transport) => [0, 1].map((index) => failing(transport, index)) }, async ({ light, ask, chain }) => {
+    const told = connections(light);
+    await told(1);
+    // The other upstream still answers.
+    down[0] = true;
+    await chain.request({ method: 'evm_mine' });
+    await until(async () => (await ask('eth_blockNumber')) === '0x4', 'block 4');
+    await pause(1_500);
+    assert.deepEqual(await told(1), [CONNECT]);
+    down[1] = true;
+    assert.deepEqual(await told(2), [CONNECT, LOST]);
+    // What is known is still answered.
+    assert.equal(await ask('eth_blockNumber'), '0x4');
+    down[1] = false;
+    assert.deepEqual(await told(3), [CONNECT, LOST, CONNECT]);
+    light.close();
+    assert.deepEqual((await told(4)).at(-1).slice(0, 2), ['disconnect', 4900]);
+  });
+});
+
+test('new upstreams connect a provider again whose former ones do not answer', () => {
+  let down = false;
+  const wrap = (transport) => (body) => (down ? Promise.reject(new Error('connection refused')) : transport(body));
+  return withLight({ wrap }, async ({ light, chain }) => {
+    const told = connections(light);
+    await told(1);
+    down = true;
+    await told(2);
+    await light.setUpstreams(transportTo(chain));
+    assert.deepEqual(await told(3), [CONNECT, LOST, CONNECT]);
+    await pause(50);
+    assert.equal((await told(3)).length, 3);
+  });
+});
+
+test('a node that asks for a pause, and one lost response, disconnect nothing', async () => {
+  const { connection } = await import('../exchange.js');
+  const told = [];
+  const line = connection(2, (reason) => told.push(reason));
+  const [first, second] = [line(0), line(1)];
+  for (let count = 0; count < 3; count += 1) {
+    first('refused');
+    second('refused');
+  }
+  await pause(1_100);
+  first();
+  second('refused');
+  assert.deepEqual(told, []);
+  first('silent');
+  await pause(1_100);
+  first('silent');
+  assert.deepEqual(told, ['silent']);
+  second('refused');
+  second();
+  first('silent');
+  assert.deepEqual(told, ['silent', undefined]);
+});
+
 test('upstreams that lead nowhere are refused, and the former ones stay', () =>
   withLight({}, async ({ light, ask }) => {
     const down = async () => Promise.reject(new Error('connection refused'));

@@ -9,7 +9,7 @@ const ACCOUNT = `0x${'11'.repeat(20)}`;
 
 /** A wallet that records its calls, on the chain of the tests unless told otherwise. */
 function fakeWallet({ chainId = '0x21', fail } = {}) {
-  const listeners = new Set();
+  const listeners = new Map();
   const wallet = {
     calls: [],
     chainId,
@@ -19,9 +19,10 @@ function fakeWallet({ chainId = '0x21', fail } = {}) {
       if (fail) throw fail;
       return method === 'eth_accounts' || method === 'eth_requestAccounts' ? [ACCOUNT] : `answer to ${method}`;
     },
-    on: (event, listener) => void (event === 'accountsChanged' && listeners.add(listener)),
-    removeListener: (event, listener) => void listeners.delete(listener),
-    select: (accounts) => listeners.forEach((listener) => listener(accounts)),
+    on: (event, listener) => void listeners.set(listener, event),
+    removeListener: (event, listener) => void (listeners.get(listener) === event && listeners.delete(listener)),
+    tell: (event, value) => listeners.forEach((of, listener) => of === event && listener(value)),
+    select: (accounts) => wallet.tell('accountsChanged', accounts),
     listeners,
   };
   return wallet;
@@ -178,6 +179,21 @@ test('changes of the wallet\'s accounts are passed on until the provider is clos
     signer.select([ACCOUNT]);
     signer.select([]);
     assert.deepEqual(told, [[ACCOUNT], []]);
+  });
+  assert.equal(signer.listeners.size, 0);
+});
+
+test('a wallet that leaves the chain is an event of its own, since the provider stays on its chain', async () => {
+  const signer = fakeWallet();
+  await withLight({ signer }, async ({ light, ask }) => {
+    const told = [];
+    light.on('message', (event) => told.push(event));
+    light.on('chainChanged', (chainId) => told.push(chainId));
+    for (const chainId of ['0x1', 33, 'main']) signer.tell('chainChanged', chainId);
+    await until(() => told.length === 3, 'three events');
+    const event = (chainId, signs) => ({ type: 'rootlight_walletChain', data: { chainId, signs } });
+    assert.deepEqual(told, [event('0x1', false), event(33, true), event('main', false)]);
+    assert.equal(await ask('eth_chainId'), '0x21');
   });
   assert.equal(signer.listeners.size, 0);
 });

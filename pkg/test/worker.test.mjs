@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
 import { chromiumOnly } from './lib/browser.mjs';
+import { sharedWorkers } from './lib/devtools.mjs';
 import { inPage as inNewPage, openPage } from './lib/in-page.mjs';
 import { lying } from './lib/lying.mjs';
 import { LIMIT, pause, until } from './lib/wait.mjs';
@@ -311,6 +312,43 @@ test('a client goes on after its node was down', LIMIT, () =>
     down = false;
     await follows(run);
     await run(close);
+  }));
+
+test('a page is told when the network of its shared worker is gone, and goes on when it is back', { ...LIMIT, ...chromiumOnly }, () =>
+  inPage(async (run, _, tab) => {
+    const listening = async (given) => {
+      const { createProvider } = await import('/index.js');
+      globalThis.provider = await createProvider(given);
+      globalThis.told = [];
+      globalThis.heads = [];
+      globalThis.provider.on('connect', ({ chainId }) => globalThis.told.push(chainId));
+      globalThis.provider.on('disconnect', ({ code }) => globalThis.told.push(code));
+      globalThis.provider.on('message', ({ data }) => globalThis.heads.push(data.result.number));
+      await globalThis.provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
+    };
+    const told = async (run, ...expected) => {
+      await until(async () => (await run(async () => globalThis.told.length)) >= expected.length, String(expected));
+      assert.deepEqual(await run(async () => globalThis.told), expected);
+    };
+    await run(listening, options('/network'));
+    await told(run, '0x21');
+    const workers = await sharedWorkers(page.devtools);
+    assert.equal(workers.count, 1);
+    await workers.setOffline(true);
+    await told(run, '0x21', 1013);
+    assert.ok((await run(async () => Number(await globalThis.provider.request({ method: 'eth_blockNumber' })))) >= BLOCKS, 'what is known is answered');
+    // A page that joins the client now learns it too.
+    const other = await tab();
+    await other(listening, options('/network'));
+    await told(other, 1013);
+    await workers.setOffline(false);
+    await told(run, '0x21', 1013, '0x21');
+    await told(other, 1013, '0x21');
+    await follows(run);
+    workers.close();
+    await other(close);
+    await run(close);
+    await other.leave();
   }));
 
 test('a client goes on at once when the browser is online again', { ...LIMIT, ...chromiumOnly }, () =>

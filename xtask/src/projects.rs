@@ -12,7 +12,7 @@ use crate::tools;
 /// The release of Node.js for Hardhat 3, which needs 22.13 or newer.
 const NODE: &str = "22.23.3";
 
-/// Tests web3.js and cast with an API key in the path.
+/// Tests web3.js and cast with an API key in the path, and web3.js over the npm package's providers.
 pub(crate) fn keyed(log: &mut Log) -> Outcome {
     let cast = target_dir().join("cast");
     let install = Cmd::new("npm install --no-audit --no-fund --no-save --ignore-scripts --prefix").arg(&cast);
@@ -24,6 +24,8 @@ pub(crate) fn keyed(log: &mut Log) -> Outcome {
     let built = Built::new(log)?;
     log.run(built.with(tests.args(&files)).env("CAST", &program))?;
     log.run(built.in_service(&files).env("CAST", &program))?;
+    let provider = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
+    log.run(built.with(provider.arg("tests/clients/web3js/provider.test.mjs")))?;
     Ok(String::new())
 }
 

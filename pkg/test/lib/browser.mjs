@@ -75,7 +75,7 @@ async function tryDriver() {
   return { driver, url };
 }
 
-/** Starts a browser with more `flags`: {open(url), run(asyncFunction, ...args), tab(), command(name, params), close()}. */
+/** Starts a browser with more `flags`: {open(url), run(asyncFunction, ...args), tab(), command(name, params), devtools, close()}. */
 export async function startBrowser({ flags = [] } = {}) {
   const { driver, url } = await startDriver();
   const profile = mkdtempSync(join(tmpdir(), 'rootlight-page-'));
@@ -105,6 +105,8 @@ export async function startBrowser({ flags = [] } = {}) {
       ...inTab(await ask(`${session}/window`, 'GET')),
       /** Sends a command of Chromium's DevTools protocol; undefined in Firefox. */
       command: firefox ? undefined : (cmd, params = {}) => ask(`${session}/goog/cdp/execute`, 'POST', { cmd, params }),
+      /** Where Chromium's DevTools protocol is served; undefined in Firefox. */
+      devtools: created.capabilities['goog:chromeOptions']?.debuggerAddress,
       /** Another tab: its `open` and `run`. */
       tab: async () => inTab((await ask(`${session}/window/new`, 'POST', { type: 'tab' })).handle),
       close: async () => {
