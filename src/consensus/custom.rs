@@ -147,7 +147,7 @@ impl Network {
         let base_name = file.base.as_deref().unwrap_or("regtest");
         let base = Self::by_name(base_name)
             .ok_or_else(|| NetworkFileError::UnknownName { field: "base", name: base_name.into() })?;
-        let mut params = base.params.clone();
+        let mut params = base.params;
         for (name, value) in &file.params {
             set_param(&mut params, name, value.get())?;
         }
