@@ -17,8 +17,8 @@ const LONGEST = 60_000;
 const MAX_REASON = 200;
 
 /**
- * Milliseconds for which an upstream must have failed before it counts as gone: one lost response, or several exchanges that fail
- * together, are not the end of a network.
+ * Milliseconds for which an upstream must have failed before it counts as gone. One lost response, or several exchanges that fail
+ * at the same moment, do not show that the network is down.
  */
 const SILENCE = 1_000;
 

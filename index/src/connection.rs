@@ -1,5 +1,7 @@
 //! A connection of a pool, which goes back to it with nothing running.
 
+use std::sync::Arc;
+
 use deadpool_postgres::{Object, Pool};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -15,7 +17,7 @@ use crate::error::IndexError;
 pub(crate) struct Connection {
     /// `None` once it has been given back.
     object: Option<Object>,
-    database: Database,
+    database: Arc<Database>,
     /// Whether a statement may be running.
     runs: bool,
 }
@@ -25,14 +27,14 @@ impl Connection {
     ///
     /// # Errors
     /// [`IndexError::NoneFree`], [`IndexError::Pool`], and those of the database.
-    pub(crate) async fn of(pool: &Pool, database: &Database) -> Result<Self, IndexError> {
+    pub(crate) async fn of(pool: &Pool, database: &Arc<Database>) -> Result<Self, IndexError> {
         Ok(Self { object: Some(pool.get().await?), database: database.clone(), runs: true })
     }
 
     /// The client.
     ///
     /// # Errors
-    /// None: there is a client until the connection is dropped.
+    /// [`IndexError::Task`] after the connection was given back, which only dropping it does.
     pub(crate) fn client(&mut self) -> Result<&mut Object, IndexError> {
         self.object.as_mut().ok_or_else(|| IndexError::Task("the connection was given back".into()))
     }
@@ -60,7 +62,7 @@ impl Drop for Connection {
 
 /// Cancels the statement that runs on a connection, and gives the connection back once the server has nothing left to do
 /// for it. A cancellation that comes late must not end a statement of the next question.
-async fn cancel(database: Database, object: Object) {
+async fn cancel(database: Arc<Database>, object: Object) {
     let cancelled = async {
         database.cancel(&object.cancel_token()).await?;
         object.simple_query("").await.map(|_| ())

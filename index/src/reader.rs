@@ -49,7 +49,7 @@ pub struct Status {
 #[derive(Debug, Clone)]
 pub struct Reader {
     pool: Pool,
-    database: Database,
+    database: Arc<Database>,
     network: Arc<Network>,
     timeout: Duration,
 }
@@ -71,7 +71,7 @@ impl Reader {
         let known = schema::known_version();
         layout(&**client, &network).await?.ok_or(IndexError::OlderSchema { found: 0, known })?;
         drop(client);
-        Ok(Self { pool, database: database.clone(), network, timeout: options.timeout })
+        Ok(Self { pool, database: Arc::new(database.clone()), network, timeout: options.timeout })
     }
 
     /// The network of the index.

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rootlight::rpc::envelope::{MAX_BATCH, Message};
 use rootlight::rpc::methods;
 use serde_json::value::RawValue;
 
 use super::backend::NewBlocks;
+use super::calls::entries;
 use super::kept::quantity;
 use crate::light::ServedHead;
 use crate::priority::SHORT_JSON;
@@ -117,13 +117,8 @@ fn named(message: &[u8]) -> Vec<u64> {
     if message.len() > SHORT_JSON {
         return Vec::new();
     }
-    let entries = match Message::parse(message, MAX_BATCH) {
-        Ok(Message::Single(entry)) => vec![entry],
-        Ok(Message::Batch(entries)) => entries,
-        Ok(Message::EmptyBatch) | Err(_) => return Vec::new(),
-    };
     let mut numbers = Vec::new();
-    for call in entries.into_iter().filter_map(|entry| entry.call.ok()) {
+    for call in entries(message).into_iter().filter_map(|entry| entry.call.ok()) {
         let places = PLACES.get(call.method.as_str()).map_or(&[][..], Vec::as_slice);
         places.iter().filter_map(|at| call.params.get(*at)).for_each(|param| read(param, &mut numbers));
     }

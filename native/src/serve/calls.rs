@@ -126,7 +126,7 @@ fn is_about_filters(entry: &Entry) -> bool {
 }
 
 /// The requests of a message; none of one that is not JSON-RPC.
-fn entries(message: &[u8]) -> Vec<Entry> {
+pub(super) fn entries(message: &[u8]) -> Vec<Entry> {
     match Message::parse(message, MAX_BATCH) {
         Ok(Message::Single(entry)) => vec![entry],
         Ok(Message::Batch(entries)) => entries,

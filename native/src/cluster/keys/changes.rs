@@ -163,7 +163,7 @@ impl Changes {
         Ok(i64::try_from(changes.len()).unwrap_or(CHANGES) >= CHANGES)
     }
 
-    /// The database lacks changes that were read from it.
+    /// Goes back to the revision of a database that lacks changes which were read from it.
     fn go_back(&self, newest: i64, revision: i64) {
         warn!(
             "the database has lost changes of keys (its revision is {revision}, and was {newest}), as a replica does that \

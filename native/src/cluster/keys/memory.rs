@@ -110,12 +110,12 @@ impl Memory {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// The database has a key in this revision.
+    /// Notes that the database has a key of this revision.
     pub(super) fn seen(&self, revision: i64) {
         self.newest.fetch_max(revision, Ordering::AcqRel);
     }
 
-    /// The database has no higher revision than this any more: all keys must be asked for again.
+    /// Notes that the database has no higher revision than this any more, and makes all keys be asked for again.
     pub(super) fn go_back(&self, revision: i64) {
         self.newest.store(revision, Ordering::Release);
         self.doubt_all();
