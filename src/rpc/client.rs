@@ -8,6 +8,11 @@ use core::{
 
 use alloy_primitives::B256;
 
+#[cfg(feature = "hosted")]
+mod fan_out;
+
+#[cfg(feature = "hosted")]
+pub use self::fan_out::ContentsError;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
@@ -256,13 +261,18 @@ impl<S: Share> SharedClient<S> {
         if !observations.is_empty() {
             self.sync.write().observe_since(&pinned.turns(), observations);
         }
+        self.keep(facts);
+        sent
+    }
+
+    /// Stores facts in the cache: at once if it has no readers, else together with later ones.
+    fn keep(&self, facts: FactStore) {
         let mut waiting = self.learned.write();
         match self.cache.try_write() {
             Some(mut cache) => waiting.drain(..).chain([facts]).for_each(|facts| cache.absorb(facts)),
             None if fits(&waiting, &facts) => waiting.push(facts),
             None => {}
         }
-        sent
     }
 
     /// Ends the subscriptions of a closed connection.

@@ -90,6 +90,8 @@ mod witness;
 #[cfg(all(test, feature = "work-start"))]
 mod work_start_test;
 
+#[cfg(feature = "hosted")]
+pub use client::ContentsError;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
 pub use connection::Connection;

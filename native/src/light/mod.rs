@@ -13,6 +13,7 @@ mod served;
 mod service;
 mod shared;
 mod sync;
+mod told;
 mod vitals;
 
 pub use checkpoint::{CheckpointError, Start, parse_checkpoint, start, start_checkpoint};
@@ -20,3 +21,4 @@ pub use kept::{FILE, HeaderStore, SET_ASIDE};
 pub use proven_chain::{Place, ProvenChain};
 pub use served::{Door, ServedHead, Shown};
 pub use service::{LightOptions, LightService};
+pub use told::ToldBlocks;

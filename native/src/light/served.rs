@@ -69,10 +69,27 @@ impl ServedHead {
     /// has been reached.
     #[must_use]
     pub fn verified(&self, count: usize) -> Option<(Vec<BlockRef>, U256)> {
+        self.verified_without(count, |_| false)
+    }
+
+    /// As [`Self::verified`], without the newest blocks for which `skip` holds; the work is that of the rest.
+    #[must_use]
+    pub fn verified_without(
+        &self,
+        count: usize,
+        skip: impl Fn(&BlockRef) -> bool,
+    ) -> Option<(Vec<BlockRef>, U256)> {
         let chain = self.newest()?;
-        let work = chain.header_work(&chain.head().hash()).unwrap_or_default();
         let block = |number| Some(BlockRef { number, hash: chain.hash_at(number)? });
-        Some(((0..=chain.head().number).rev().take(count).filter_map(block).collect(), work))
+        let all = (0..=chain.head().number).rev().filter_map(block);
+        let blocks: Vec<BlockRef> = all.skip_while(skip).take(count).collect();
+        let work = chain.header_work(&blocks.first()?.hash).unwrap_or_default();
+        Some((blocks, work))
+    }
+
+    /// Whether messages are refused.
+    pub(crate) fn is_shut(&self) -> bool {
+        matches!(*self.door.borrow(), Door::Shut(_))
     }
 
     /// Whether a block is on the heaviest verified chain.

@@ -1,5 +1,6 @@
 //! Answers messages: runs the core's sessions, and fetches their data from the upstreams.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use super::hedge::Hedges;
 use super::proven_chain::ProvenChain;
 use super::rounds::ask_each;
 use super::served::{Door, ServedHead};
+use super::told::ToldBlocks;
 use super::{
     shared::Shared,
     sync::{self, Log},
@@ -281,6 +283,25 @@ impl LightService {
         ProvenChain(self.shared.clone())
     }
 
+    /// The blocks that light clients of one service tell each other of.
+    #[must_use]
+    pub fn fan_out(&self) -> ToldBlocks {
+        ToldBlocks(self.shared.clone())
+    }
+
+    /// The contents of a block of the newest verified chain ([`ToldBlocks::take_contents`]), which upstreams are asked for
+    /// if they are not known. `None` if no upstream gives them.
+    pub async fn fetch_contents(&self, block: &B256) -> Option<Vec<u8>> {
+        let message =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_getBlockReceipts","params":["{block}"]}}"#);
+        let session = self.shared.client.open_on_newest(message.as_bytes(), sync::now());
+        let own = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        drop(self.finish(Next::Begin(Box::new(session)), &Bytes::from(message), own).await);
+        let shared = self.shared.clone();
+        let block = *block;
+        tokio::task::spawn_blocking(move || shared.client.contents(&block)).await.ok().flatten()
+    }
+
     /// The chain as a message that arrives now sees it.
     pub(crate) fn pinned(&self) -> PinnedHead {
         self.shared.client.pin(sync::now())
@@ -319,18 +340,23 @@ impl LightService {
     }
 
     async fn converse(&self, message: &Bytes, caller: &Caller) -> HeldAnswer {
-        let error = |code, text: &'static str| HeldAnswer::failed_apart(message.clone(), code, text);
         if let Err(reason) = self.enter().await {
             let refusal = gate::chain(&self.pinned()).err().map(|refusal| format!(": {refusal}"));
             let text = format!("{reason}{}", refusal.unwrap_or_default());
             return HeldAnswer::failed_apart(message.clone(), NOT_READY, text).await;
         }
+        let first = Next::Start(message.clone(), caller.connection.clone());
+        self.finish(first, message, caller.peer).await
+    }
+
+    /// Answers a message, or goes on with it.
+    async fn finish(&self, mut next: Next, message: &Bytes, peer: Peer) -> HeldAnswer {
+        let error = |code, text: &'static str| HeldAnswer::failed_apart(message.clone(), code, text);
         let size = Size::of(message);
-        let mut next = Next::Start(message.clone(), caller.connection.clone());
         let mut asked = false;
         let (mut held, mut facts) = (Held::default(), Held::default());
         loop {
-            let Some((session, step)) = self.run(next, caller.peer, size).await else {
+            let Some((session, step)) = self.run(next, peer, size).await else {
                 return error(INTERNAL_ERROR, "Internal server error").await;
             };
             match step {

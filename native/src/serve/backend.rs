@@ -1,7 +1,9 @@
 //! A backend as the upstream of a front end, which is also looked at when another front end has seen a new block.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
@@ -10,6 +12,9 @@ use tokio::task::JoinHandle;
 
 use crate::budget::Held;
 use crate::upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult};
+
+/// How long a front end that is told of new blocks waits before it asks a backend that signals one.
+const DELAY: Duration = Duration::from_millis(400);
 
 /// A backend with a signal of its own.
 struct Backend {
@@ -27,7 +32,33 @@ impl Drop for Backend {
 
 /// Makes all backends look for new blocks.
 #[derive(Debug, Clone, Default)]
-pub struct NewBlocks(Vec<Arc<Notify>>);
+pub struct NewBlocks {
+    signals: Vec<Arc<Notify>>,
+    told: Arc<Told>,
+}
+
+/// Whether another front end tells of new blocks.
+#[derive(Debug, Default)]
+struct Told {
+    is_told: AtomicBool,
+    last: Mutex<Option<Instant>>,
+    /// Whether a look is due already.
+    due: AtomicBool,
+}
+
+impl Told {
+    /// Waits until this front end has to ask the backends itself: at once, or when no other one has told of a block for a
+    /// moment.
+    async fn missed(&self) {
+        while self.is_told.load(Ordering::Relaxed) {
+            tokio::time::sleep(DELAY).await;
+            let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.is_none_or(|last| last.elapsed() > DELAY.saturating_mul(2)) {
+                return;
+            }
+        }
+    }
+}
 
 impl NewBlocks {
     /// Adds the signal to each backend. To be called inside a runtime.
@@ -35,12 +66,13 @@ impl NewBlocks {
         let mut signals = Self::default();
         let watched = backends.into_iter().map(|inner| {
             let heads = Arc::new(Notify::new());
-            signals.0.push(heads.clone());
+            signals.signals.push(heads.clone());
             let passing = inner.heads().map(|own| {
-                let heads = heads.clone();
+                let (heads, told) = (heads.clone(), signals.told.clone());
                 tokio::spawn(async move {
                     loop {
                         own.notified().await;
+                        told.missed().await;
                         heads.notify_one();
                     }
                 })
@@ -52,7 +84,33 @@ impl NewBlocks {
 
     /// Looks for new blocks now.
     pub(super) fn look(&self) {
-        self.0.iter().for_each(|heads| heads.notify_one());
+        self.signals.iter().for_each(|heads| heads.notify_one());
+    }
+
+    /// Looks for new blocks, unless another front end tells of them.
+    pub(super) fn look_if_missed(&self) {
+        if !self.told.is_told.load(Ordering::Relaxed) {
+            return self.look();
+        }
+        if self.told.due.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let new_blocks = self.clone();
+        tokio::spawn(async move {
+            new_blocks.told.missed().await;
+            new_blocks.told.due.store(false, Ordering::Relaxed);
+            new_blocks.look();
+        });
+    }
+
+    /// Sets whether another front end tells of new blocks.
+    pub(super) fn set_told(&self, is_told: bool) {
+        self.told.is_told.store(is_told, Ordering::Relaxed);
+    }
+
+    /// Notes that another front end told of a block.
+    pub(super) fn note_told(&self) {
+        *self.told.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 }
 

@@ -13,6 +13,7 @@ use tracing::{debug, warn};
 use super::ahead::Ahead;
 use super::backend::NewBlocks;
 use super::calls::{Calls, Made, without_filters};
+use super::fan_out::FanOut;
 use super::filters::{FilterError, SharedFilters};
 use super::heads::Agreement;
 use super::kept::KeptAnswers;
@@ -35,6 +36,7 @@ pub struct FrontEnd {
     sent: Arc<SentTransactions>,
     kept: KeptAnswers,
     ahead: Arc<Ahead>,
+    fan_out: Arc<FanOut>,
     store: Arc<HotStore>,
     access: Option<Arc<ClusterAccess>>,
     /// The name of this front end, which no other has.
@@ -81,12 +83,23 @@ impl FrontEnd {
         let seal = Seal::new(secret);
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
         let kept = KeptAnswers::new(values.clone(), seal.clone(), &format!("{chain} {}", light.settings()));
+        let fan_out =
+            FanOut::new(light.clone(), new_blocks.clone(), values.clone(), seal.clone(), name.clone(), chain);
+        let fan_out = Arc::new(fan_out);
         let filters = SharedFilters::new(values, seal, sent.clone(), chain);
         let ahead = Arc::new(Ahead::new(light.served_head(), new_blocks.clone()));
         let (head, told) = (light.served_head(), ahead.clone());
-        let agreement = Agreement::new(store_of_heads, head, told, new_blocks, name.clone(), chain);
-        let tasks = vec![tokio::spawn(agreement.run()), tokio::spawn(sent.clone().follow(light.clone()))];
-        Self { light, filters, sent, kept, ahead, store, access, name, messages: AtomicU64::new(0), tasks }
+        let agreement =
+            Agreement::new(store_of_heads, head, told, fan_out.clone(), new_blocks, name.clone(), chain);
+        let tasks = vec![
+            tokio::spawn(agreement.run()),
+            tokio::spawn(sent.clone().follow(light.clone())),
+            tokio::spawn(fan_out.clone().seek_lead()),
+            tokio::spawn(fan_out.clone().tell()),
+            tokio::spawn(fan_out.clone().listen()),
+        ];
+        let messages = AtomicU64::new(0);
+        Self { light, filters, sent, kept, ahead, fan_out, store, access, name, messages, tasks }
     }
 
     /// Answers a message from the block that this front end shows.
@@ -214,6 +227,7 @@ impl Service for FrontEnd {
     fn register(&self, registry: &mut Registry) {
         self.store.metrics().register(registry);
         self.kept.register(registry);
+        self.fan_out.register(registry);
         if let Some(access) = &self.access {
             access.metrics().register(registry);
         }

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rootlight::types::{B256, BlockRef};
+use rootlight::types::{B256, BlockRef, U256};
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{info, warn};
 
 use super::ahead::Ahead;
 use super::backend::NewBlocks;
+use super::fan_out::FanOut;
 use crate::cluster::store::{HotStore, Script, StoreError};
 use crate::light::{Door, ServedHead, Shown};
 
@@ -46,6 +47,7 @@ pub(super) struct Agreement {
     store: Arc<HotStore>,
     head: ServedHead,
     ahead: Arc<Ahead>,
+    fan_out: Arc<FanOut>,
     new_blocks: NewBlocks,
     name: String,
     /// The key of the agreement, and the channel of its changes.
@@ -71,6 +73,7 @@ impl Agreement {
         store: Arc<HotStore>,
         head: ServedHead,
         ahead: Arc<Ahead>,
+        fan_out: Arc<FanOut>,
         new_blocks: NewBlocks,
         name: String,
         chain: u64,
@@ -81,6 +84,7 @@ impl Agreement {
             store,
             head,
             ahead,
+            fan_out,
             new_blocks,
             name,
             key,
@@ -113,8 +117,9 @@ impl Agreement {
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
+                () = self.fan_out.settled() => {}
                 is_open = news => {
-                    self.new_blocks.look();
+                    self.new_blocks.look_if_missed();
                     if !is_open {
                         told = None;
                         tokio::time::sleep(pause).await;
@@ -129,7 +134,7 @@ impl Agreement {
 
     /// Reports once. Returns whether to report again at once.
     async fn step(&mut self) -> bool {
-        let Some((blocks, work)) = self.head.verified(BLOCKS) else {
+        let Some((blocks, work)) = self.complete() else {
             self.close(Door::Shut(NO_HEAD));
             return false;
         };
@@ -142,6 +147,15 @@ impl Agreement {
                 false
             }
         }
+    }
+
+    /// The last verified blocks and their work. A block whose contents are about to come from another front end is left out
+    /// for a moment, so that messages about it need no backend. Not after a reorganisation: all leave the old branch at once.
+    fn complete(&self) -> Option<(Vec<BlockRef>, U256)> {
+        let shown = self.shown.filter(|shown| self.head.is_canonical(shown));
+        self.head.verified_without(BLOCKS, |block| {
+            shown.is_some_and(|shown| block.number > shown.number) && self.fan_out.awaits(block)
+        })
     }
 
     async fn report(&self, blocks: &[BlockRef], work: B256) -> Result<Reply, StoreError> {

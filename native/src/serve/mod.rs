@@ -1,13 +1,14 @@
 //! Front ends without state of their own: `rootlight serve`.
 //!
 //! A front end is a light client whose upstreams are the backends, so what a backend says is verified as everywhere else.
-//! What several front ends must share is in a store ([`crate::cluster::store`]): the block that they show, filters, and
-//! the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
+//! What several front ends must share is in a store ([`crate::cluster::store`]): new blocks, the block that they show,
+//! filters, and the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
 
 mod admin;
 mod ahead;
 mod backend;
 mod calls;
+mod fan_out;
 mod filters;
 mod front_end;
 mod heads;

@@ -175,7 +175,7 @@ impl HeaderSync {
     }
 
     /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.elect();
         self.attach_ready();
         self.judge_work();

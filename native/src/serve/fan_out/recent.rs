@@ -1,0 +1,104 @@
+//! The newest blocks, and whether their contents are still expected.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::B256;
+use rootlight::types::BlockRef;
+
+/// How long the contents of a block are waited for.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Blocks that are remembered.
+const MOST: usize = 64;
+
+/// A block of the verified chain.
+struct Block {
+    hash: B256,
+    since: Instant,
+    /// Whether it was given to be told to others.
+    is_told: bool,
+    /// Whether its contents have come, or will not come.
+    is_settled: bool,
+}
+
+/// The newest blocks, oldest first.
+#[derive(Default)]
+pub(super) struct Recent(Mutex<VecDeque<Block>>);
+
+impl Recent {
+    fn blocks(&self) -> MutexGuard<'_, VecDeque<Block>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes blocks of which nothing is expected, such as those before the start.
+    pub(super) fn skip(&self, blocks: &[BlockRef]) {
+        let mut known = self.blocks();
+        for block in blocks.iter().rev() {
+            let place = find(&mut known, block.hash);
+            (place.is_told, place.is_settled) = (true, true);
+        }
+    }
+
+    /// The blocks among these, which are given newest first, that were not returned before, oldest first.
+    pub(super) fn untold(&self, blocks: &[BlockRef]) -> Vec<B256> {
+        let mut known = self.blocks();
+        let hashes = blocks.iter().rev().map(|block| block.hash);
+        hashes.filter(|hash| !std::mem::replace(&mut find(&mut known, *hash).is_told, true)).collect()
+    }
+
+    /// Whether the contents of a block are still expected.
+    pub(super) fn awaits(&self, hash: &B256) -> bool {
+        let mut known = self.blocks();
+        let block = find(&mut known, *hash);
+        !block.is_settled && block.since.elapsed() < PATIENCE
+    }
+
+    /// Notes that the contents of a block have come, or will not come.
+    pub(super) fn settle(&self, hash: &B256) {
+        find(&mut self.blocks(), *hash).is_settled = true;
+    }
+}
+
+/// The block of this hash, which is noted now if it is new.
+fn find(known: &mut VecDeque<Block>, hash: B256) -> &mut Block {
+    let place = known.iter().position(|block| block.hash == hash);
+    let place = place.unwrap_or_else(|| {
+        if known.len() >= MOST {
+            known.pop_front();
+        }
+        known.push_back(Block { hash, since: Instant::now(), is_told: false, is_settled: false });
+        known.len().saturating_sub(1)
+    });
+    &mut known[place]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_expected_of_new_blocks_for_a_moment() {
+        let recent = Recent::default();
+        let block = |number: u64| BlockRef { number, hash: B256::with_last_byte(number as u8) };
+        recent.skip(&[block(2), block(1)]);
+        assert!(!recent.awaits(&block(1).hash) && !recent.awaits(&block(2).hash));
+        let blocks = [block(4), block(3), block(2)];
+        assert_eq!(recent.untold(&blocks), [block(3).hash, block(4).hash]);
+        assert!(recent.untold(&blocks).is_empty());
+        assert!(recent.awaits(&block(3).hash) && recent.awaits(&block(4).hash));
+        recent.settle(&block(3).hash);
+        assert!(!recent.awaits(&block(3).hash) && recent.awaits(&block(4).hash));
+        std::thread::sleep(PATIENCE);
+        assert!(!recent.awaits(&block(4).hash));
+    }
+
+    #[test]
+    fn only_the_newest_blocks_are_remembered() {
+        let recent = Recent::default();
+        (0..=u8::MAX).for_each(|number| recent.settle(&B256::with_last_byte(number)));
+        assert_eq!(recent.blocks().len(), MOST);
+        assert!(!recent.awaits(&B256::with_last_byte(u8::MAX)) && recent.awaits(&B256::ZERO));
+    }
+}

@@ -1,0 +1,14 @@
+-- Gives the lead to one of the front ends for a while: the one that asks the backends for new blocks and tells the others.
+-- KEYS[1] the name of the front end that has the lead
+-- ARGV    1 name of the front end that asks, 2 for how long, in milliseconds, 3 whether it wants the lead (1 or 0)
+-- returns 1 if it has the lead, else 0
+local holder = redis.call('GET', KEYS[1])
+if ARGV[3] == '1' and (not holder or holder == ARGV[1]) then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  return 1
+end
+if holder == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+end
+-- Without a holder nobody tells of blocks.
+return (holder and holder ~= ARGV[1]) and 0 or 1

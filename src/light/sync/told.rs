@@ -1,0 +1,102 @@
+//! Headers that another host of the same service has verified and tells this one of. They are checked here as well: being
+//! told saves the requests to the upstreams, and nothing else.
+
+use alloc::{string::String, sync::Arc, vec::Vec};
+
+use thiserror::Error;
+
+use super::state::HeaderSync;
+use crate::{
+    consensus::{ChainError, Change, HeaderCandidate, VerifiedHeader, VerifiedUncles},
+    light::{
+        clock::Now,
+        header_batch::{BatchError, decode_headers, encode_headers},
+    },
+    types::{B256, BlockRef, EMPTY_UNCLES_HASH, Header},
+};
+
+/// Most headers that are told at once.
+pub const MAX_TOLD: usize = 16;
+
+/// The number that the backlog of uncles has in place of an upstream's. The lists match the headers, so nobody is blamed.
+const TOLD: usize = usize::MAX;
+
+/// Why a header that was told is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ToldError {
+    /// The text is not a batch of headers of this version.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// The chain refuses a header. With an unknown parent the upstreams must be asked.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The head was not reached yet, so there is nothing that a header could continue.
+    #[error("the head has not been reached yet")]
+    NotSynced,
+}
+
+impl HeaderSync {
+    /// Headers of the chain with their uncles, oldest first, as [`Self::take_told`] takes them. Headers that are not on
+    /// the chain any more are left out.
+    pub fn tell(&self, blocks: &[B256]) -> String {
+        let view = self.chain.as_ref().map(|chain| chain.view());
+        let known = |hash: &B256| {
+            let view = view?;
+            Some((view.by_hash(hash)?.header(), view.uncles(hash).map(|uncles| uncles.headers())))
+        };
+        encode_headers(blocks.iter().filter_map(known))
+    }
+
+    /// Takes headers that another host tells of, with its uncles as far as it knows them. Each is checked by all header
+    /// rules as one of an upstream would be, and no upstream is blamed or praised for it. Returns whether all uncles came
+    /// with them.
+    ///
+    /// # Errors
+    /// The first header that is not taken; those before it stay.
+    pub fn take_told(&mut self, text: &str, now: Now) -> Result<bool, ToldError> {
+        self.now = now;
+        if !self.synced_once {
+            return Err(ToldError::NotSynced);
+        }
+        let mut complete = true;
+        let mut taken = Ok(());
+        for (header, uncles) in decode_headers(text, MAX_TOLD, &self.network)? {
+            match self.take_one(header, uncles) {
+                Ok(whole) => complete &= whole,
+                Err(error) => {
+                    taken = Err(error);
+                    break;
+                }
+            }
+        }
+        self.settle();
+        taken.map(|()| complete)
+    }
+
+    fn take_one(&mut self, header: HeaderCandidate, uncles: Option<Vec<Header>>) -> Result<bool, ToldError> {
+        let Some(chain) = self.chain.as_mut() else { return Err(ToldError::NotSynced) };
+        let inserted = chain.insert(header, Some(self.now.unix))?;
+        match &inserted.change {
+            Change::Extended => self.touch(inserted.header.number),
+            Change::Reorganised(change) => self.touch(change.ancestor.number.saturating_add(1)),
+            Change::Known => return Ok(true),
+            Change::Side => {}
+        }
+        let header = inserted.header;
+        if header.uncles_hash == EMPTY_UNCLES_HASH {
+            return Ok(true);
+        }
+        self.backlog.add(&header);
+        Ok(self.take_uncles(&header, uncles))
+    }
+
+    /// Takes the uncles of a header, if they are those that it commits to.
+    fn take_uncles(&mut self, header: &VerifiedHeader, uncles: Option<Vec<Header>>) -> bool {
+        let uncles = uncles.and_then(|uncles| VerifiedUncles::check(header, uncles).ok());
+        let Some(uncles) = uncles else { return false };
+        let block = BlockRef { number: header.number, hash: header.hash() };
+        self.backlog.ready(&block, TOLD, Arc::new(uncles));
+        true
+    }
+}
