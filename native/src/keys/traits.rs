@@ -62,7 +62,7 @@ pub trait Fanout: Send + Sync + 'static {
 }
 
 /// What an announcement is about. Changes of the chain are not among them: each engine announces its own by
-/// [`Service::changes`](crate::service::Service::changes).
+/// [`Service::changes`](crate::service::Service::changes), and front ends tell each other of blocks in [`crate::serve`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Topic {

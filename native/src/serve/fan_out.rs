@@ -211,8 +211,9 @@ impl FanOut {
             if let Some(contents) = contents {
                 let place = self.place(&block);
                 let sealed = self.seal.close(&place, &contents);
-                match self.store.set(&place, &sealed, LIFETIME).await {
-                    Ok(()) => drop(self.metrics.contents_told.inc()),
+                match self.store.set_spare(&place, &sealed, LIFETIME).await {
+                    Ok(true) => drop(self.metrics.contents_told.inc()),
+                    Ok(false) => {}
                     Err(error) => debug!("the contents of a block were not told: {error}"),
                 }
             }

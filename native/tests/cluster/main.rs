@@ -6,6 +6,7 @@ mod admin_program;
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
+mod fan_out;
 mod filters;
 mod front_ends;
 // The model of the script that counts.

@@ -168,3 +168,21 @@ async fn a_store_that_is_not_there_is_an_error_at_the_start() {
     let config = StoreConfig::parse(&["redis://127.0.0.1:1"], "none").unwrap();
     assert!(matches!(HotStore::connect(&config).await, Err(StoreError::Unreachable(_))));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_others_can_do_without_leaves_half_of_the_memory() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let store = servers.connect("spare").await;
+    let minute = Duration::from_secs(60);
+    assert!(store.set_spare("one", b"value", minute).await.unwrap());
+    assert_eq!(store.get("one").await.unwrap(), Some(b"value".to_vec()));
+    let info = servers.ask(0, "INFO memory");
+    let used = info.lines().find_map(|line| line.trim().strip_prefix("used_memory:")).unwrap();
+    let used: u64 = used.parse().unwrap();
+    assert_eq!(servers.ask(0, &format!("CONFIG SET maxmemory {}", used * 5 / 3)), "OK");
+    assert!(!store.set_spare("two", b"value", minute).await.unwrap());
+    assert_eq!(store.get("two").await.unwrap(), None);
+    store.set("three", b"value", minute).await.unwrap();
+    assert_eq!(servers.ask(0, &format!("CONFIG SET maxmemory {}", used * 3)), "OK");
+    assert!(store.set_spare("two", b"value", minute).await.unwrap());
+}

@@ -112,3 +112,7 @@ fn read<T>(
     }
     Ok(items)
 }
+
+#[cfg(test)]
+#[path = "fan_out_test.rs"]
+mod tests;

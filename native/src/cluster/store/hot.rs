@@ -23,6 +23,13 @@ const RECONNECT_AFTER: Duration = Duration::from_millis(1_500);
 /// Gives the store's own time.
 const TIME: &str = "local now = redis.call('TIME') return {tonumber(now[1]), tonumber(now[2])}";
 
+/// Sets a value that others can do without.
+const ROOM: &str = include_str!("room.lua");
+
+/// How much of a server's memory may be in use when such a value is set, in percent. The rest is for limits, keys and
+/// filters.
+const SPARE_PERCENT: u8 = 50;
+
 /// The hot store. Every function answers within [`StoreLimits::command`], with an error if the store does not.
 ///
 /// Names of keys and channels are given without the prefix of [`StoreConfig`]. Dropping the last handle ends the
@@ -32,6 +39,7 @@ pub struct HotStore {
     channels: Arc<Channels>,
     tasks: Vec<JoinHandle<()>>,
     time: Script,
+    room: Script,
 }
 
 /// What commands and the check of connections share.
@@ -78,7 +86,8 @@ impl HotStore {
             tokio::spawn(check(shared.clone())),
             tokio::spawn(announce::receive(config.clone(), channels.clone())),
         ];
-        Ok(Arc::new(Self { shared, channels, tasks, time: Script::new(TIME) }))
+        let [time, room] = [TIME, ROOM].map(Script::new);
+        Ok(Arc::new(Self { shared, channels, tasks, time, room }))
     }
 
     /// Whether all parts of the store answered when they were last asked.
@@ -119,6 +128,17 @@ impl HotStore {
         let mut command = cmd("SET");
         command.arg(&key).arg(value).arg("PX").arg(millis);
         self.shared.run(slot(key.as_bytes()), &command).await.map(drop)
+    }
+
+    /// As [`Self::set`], for a value that others can do without: it is not set when more than half of the memory is in use
+    /// that the server, or the one of a cluster that would have the value, may use. Returns whether it was set.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub async fn set_spare(&self, key: &str, value: &[u8], lifetime: Duration) -> Result<bool, StoreError> {
+        let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX).max(1);
+        let arguments = [value.to_vec(), millis.to_string().into(), SPARE_PERCENT.to_string().into()];
+        self.script(&self.room, key, &arguments).await
     }
 
     /// Removes a key. Returns whether it was there.

@@ -175,8 +175,9 @@ impl KeptAnswers {
             let sealed = self.seal.close(&place, &write(&kept));
             let (store, written) = (self.store.clone(), self.written.clone());
             tokio::spawn(async move {
-                match store.set(&place, &sealed, LIFETIME).await {
-                    Ok(()) => drop(written.inc()),
+                match store.set_spare(&place, &sealed, LIFETIME).await {
+                    Ok(true) => drop(written.inc()),
+                    Ok(false) => {}
                     Err(error) => debug!("an answer was not written to the store: {error}"),
                 }
                 drop(turn);
