@@ -8,7 +8,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    consensus::{ChainError, receipts_root, root_format, transactions_root},
+    consensus::{
+        ChainError,
+        body::{receipts_root, root_format, transactions_root},
+    },
     light::{SyncStep, encode_headers},
     rpc::mined_chain::{Mined, ask, family},
     types::{Header, Log, SealedHeader, bloom::logs_bloom, rlp::list_of},
