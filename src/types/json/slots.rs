@@ -3,13 +3,11 @@
 //! One function reads all objects: the code that serde derives for a type with many members takes five kilobytes of a
 //! browser module, and most of it differs between two types only in their names.
 
-use core::fmt;
+use alloc::string::String;
 
-use serde::{
-    Deserializer,
-    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
-};
 use serde_json::value::RawValue;
+
+use super::members::{MembersError, for_each_named};
 
 /// The raw text of a member. A missing member and null are `None`.
 pub(crate) type Slot<'a> = Option<&'a RawValue>;
@@ -26,10 +24,40 @@ pub(crate) fn read_slots<'a>(
     text: &'a str,
     names: &[Names],
     slots: &mut [Slot<'a>],
-) -> Result<(), serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    reader.deserialize_map(Members { names, slots })?;
-    reader.end()
+) -> Result<(), MembersError> {
+    let mut twice = None;
+    for_each_named(text, &mut |written, value| {
+        let place = names.iter().position(|names| is_one_of(written, names));
+        match place.and_then(|place| Some((names.get(place)?, slots.get_mut(place)?))) {
+            None => {}
+            Some(([name, _], Some(_))) => twice = Some(*name),
+            Some((_, slot)) => *slot = Some(value),
+        }
+    })?;
+    for slot in slots {
+        *slot = slot.filter(|value| value.get() != "null");
+    }
+    twice.map_or(Ok(()), |name| Err(MembersError::Duplicate(name)))
+}
+
+/// Whether a name, as it is written between quotes, is one of these.
+fn is_one_of(written: &str, names: &Names) -> bool {
+    match written.contains('\\') {
+        false => names.contains(&written),
+        true => unescaped(written).is_some_and(|name| names.contains(&name.as_str())),
+    }
+}
+
+/// A name whose escapes are all of the form `\u0061`. Other escapes are for characters that no known name has.
+fn unescaped(written: &str) -> Option<String> {
+    let mut pieces = written.split('\\');
+    let mut name = String::from(pieces.next()?);
+    for piece in pieces {
+        let digits = piece.strip_prefix('u')?.get(..4)?;
+        name.push(char::from_u32(u32::from_str_radix(digits, 16).ok()?)?);
+        name.push_str(piece.get(5..)?);
+    }
+    Some(name)
 }
 
 /// Defines a structure of [`Slot`]s, with a function `from_json` that fills it from the text of an object. Each member has its
@@ -51,7 +79,7 @@ macro_rules! slots {
             ///
             /// # Errors
             /// The text is not a JSON object, or names a member twice.
-            $vis fn from_json(text: &'a str) -> Result<Self, serde_json::Error> {
+            $vis fn from_json(text: &'a str) -> Result<Self, $crate::types::json::MembersError> {
                 const NAMES: &[$crate::types::json::Names] = &[$(slots!(@names $name $($other)?),)+];
                 let mut slots = [None; NAMES.len()];
                 $crate::types::json::read_slots(text, NAMES, &mut slots)?;
@@ -64,59 +92,6 @@ macro_rules! slots {
     (@names $name:literal $other:literal) => { [$name, $other] };
 }
 pub(crate) use slots;
-
-struct Members<'s, 'a> {
-    names: &'s [Names],
-    slots: &'s mut [Slot<'a>],
-}
-
-impl<'de> Visitor<'de> for Members<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(place) = members.next_key_seed(Place(self.names))? {
-            let found = place.and_then(|place| Some((self.names.get(place)?, self.slots.get_mut(place)?)));
-            match found {
-                None => {
-                    members.next_value::<IgnoredAny>()?;
-                }
-                Some(([name, _], Some(_))) => return Err(A::Error::duplicate_field(name)),
-                Some((_, slot)) => *slot = Some(members.next_value()?),
-            }
-        }
-        for slot in self.slots {
-            *slot = slot.filter(|value| value.get() != "null");
-        }
-        Ok(())
-    }
-}
-
-/// Reads a name as its place among known names.
-struct Place<'s>(&'s [Names]);
-
-impl<'de> DeserializeSeed<'de> for Place<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
-        deserializer.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for Place<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Option<usize>, E> {
-        Ok(self.0.iter().position(|names| names.contains(&name)))
-    }
-}
 
 #[cfg(test)]
 mod tests {
