@@ -104,7 +104,15 @@ impl<'a> Rest<'a> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::{string::String, vec, vec::Vec};
+    use alloc::{
+        collections::BTreeMap,
+        format,
+        string::{String, ToString},
+        vec,
+        vec::Vec,
+    };
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -127,6 +135,62 @@ mod tests {
         assert_eq!(first("[]", 1), Some(vec![]));
         for text in ["", "{}", "5", "[1,2,}]", "[1,2", "[1] 2", "[1,2,]"] {
             assert_eq!(first(text, 1), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong_and_where() {
+        let words = |text| for_each_member(text, &mut |_| true).unwrap_err().to_string();
+        assert_eq!(words(" {} "), "not an array");
+        assert_eq!(words("[1,\n 2 3]"), "expected `,` or `]` at line 2 column 4");
+        assert_eq!(words("[1,\n 2x]"), "expected `,` or `]` at line 2 column 3");
+        let words = |text| for_each_named(text, &mut |_, _| ()).unwrap_err().to_string();
+        assert_eq!(words("[]"), "not an object");
+        assert_eq!(words(r#"{"a": 1, 2: 3}"#), "key must be a string at line 1 column 10");
+    }
+
+    /// Texts of lists and objects, about a third of them faulty.
+    fn texts() -> impl Strategy<Value = String> {
+        let value = r#"( ?(1|-2\.5e3|null|true|"a"|"[,\]}]\\""|\[0, \{\}\]|\{"x":\[\]\})[ \n]?)"#;
+        let list = format!(r#"\[({value},){{0,3}}{value}\]"#);
+        let object = format!(r#"\{{( ?"[abc]"\t?:{value},){{0,3}} ?"(a|b\\u0061)" ?:{value}\}}"#);
+        let near = format!(r#"[\[{{]({value}[,:]?|"|x|\x0c|-|[\[\]{{}}]){{0,4}}[\]}}]?"#);
+        let of = |pattern: String| prop::string::string_regex(&pattern).unwrap();
+        let texts = prop_oneof![of(list), of(object), of(near)];
+        (texts, any::<prop::sample::Index>(), 0..8).prop_map(|(mut text, at, change)| {
+            if change == 0 {
+                text.remove(at.index(text.len()));
+            }
+            text
+        })
+    }
+
+    proptest! {
+        /// serde finds the same members in the same texts, and refuses the same others.
+        #[test]
+        fn members_are_those_that_serde_finds(text in texts()) {
+            let mut listed = Vec::new();
+            let found = for_each_member(&text, &mut |member| {
+                listed.push(member.get());
+                true
+            });
+            match (serde_json::from_str::<Vec<&RawValue>>(&text), found) {
+                (Ok(members), Ok(())) => {
+                    prop_assert_eq!(listed, members.into_iter().map(RawValue::get).collect::<Vec<_>>());
+                }
+                (Err(error), Err(MembersError::Other(_))) => prop_assert!(error.is_data(), "{}", error),
+                (Err(_), Err(MembersError::Syntax(_))) => {}
+                (expected, found) => prop_assert!(false, "{:?}, but serde: {:?}", found, expected),
+            }
+            let mut named = BTreeMap::new();
+            let found = for_each_named(&text, &mut |name, member| {
+                named.insert(name.replace("\\u0061", "a"), member.get());
+            });
+            let expected = serde_json::from_str::<BTreeMap<String, &RawValue>>(&text);
+            prop_assert_eq!(found.is_ok(), expected.is_ok());
+            if let Ok(members) = expected {
+                prop_assert_eq!(named, members.into_iter().map(|(name, raw)| (name, raw.get())).collect());
+            }
         }
     }
 }
