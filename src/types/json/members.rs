@@ -6,6 +6,7 @@
 //! serde_json reads and checks each member and each name; what stands between them is read here. serde's own way into a list or
 //! an object takes five kilobytes more of a browser module, most of it for the words of errors.
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -34,7 +35,7 @@ pub fn for_each_member<'a>(
     take: &mut dyn FnMut(&'a RawValue) -> bool,
 ) -> Result<(), MembersError> {
     let mut wanted = true;
-    let read = for_each(text, ['[', ']'], &mut |_, member| wanted = wanted && take(member));
+    let read = for_each(text, [b'[', b']'], &mut |_, member| wanted = wanted && take(member));
     read.ok_or_else(|| fault(text, "an array"))
 }
 
@@ -43,7 +44,7 @@ pub(super) fn for_each_named<'a>(
     text: &'a str,
     take: &mut dyn FnMut(&'a str, &'a RawValue),
 ) -> Result<(), MembersError> {
-    for_each(text, ['{', '}'], take).ok_or_else(|| fault(text, "an object"))
+    for_each(text, [b'{', b'}'], take).ok_or_else(|| fault(text, "an object"))
 }
 
 /// Why a text is not `wanted`. serde_json finds the place of a fault by reading the whole text.
@@ -58,7 +59,7 @@ fn fault(text: &str, wanted: &'static str) -> MembersError {
 /// anything else.
 fn for_each<'a>(
     text: &'a str,
-    [opening, closing]: [char; 2],
+    [opening, closing]: [u8; 2],
     take: &mut dyn FnMut(&'a str, &'a RawValue),
 ) -> Option<()> {
     let mut rest = Rest(text);
@@ -66,12 +67,12 @@ fn for_each<'a>(
     let mut more = !rest.takes(closing);
     while more {
         let mut name = "";
-        if opening == '{' {
+        if opening == b'{' {
             name = rest.value()?.get().strip_prefix('"')?.strip_suffix('"')?;
-            rest.takes(':').then_some(())?;
+            rest.takes(b':').then_some(())?;
         }
         take(name, rest.value()?);
-        more = rest.takes(',');
+        more = rest.takes(b',');
         (more || rest.takes(closing)).then_some(())?;
     }
     rest.skip_spaces();
@@ -82,22 +83,28 @@ fn for_each<'a>(
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
-    fn skip_spaces(&mut self) {
-        self.0 = self.0.trim_start_matches([' ', '\t', '\n', '\r']);
+    /// Takes the next byte, if it is one of these, which are ASCII.
+    fn takes_any(&mut self, wanted: &[u8]) -> bool {
+        let found = self.0.as_bytes().first().is_some_and(|byte| wanted.contains(byte));
+        if found {
+            self.0 = self.0.get(1..).unwrap_or_default();
+        }
+        found
     }
 
-    /// Takes this character, if it is the next one after spaces.
-    fn takes(&mut self, wanted: char) -> bool {
+    fn skip_spaces(&mut self) {
+        while self.takes_any(b" \t\n\r") {}
+    }
+
+    fn takes(&mut self, wanted: u8) -> bool {
         self.skip_spaces();
-        let rest = self.0.strip_prefix(wanted);
-        self.0 = rest.unwrap_or(self.0);
-        rest.is_some()
+        self.takes_any(&[wanted])
     }
 
     fn value(&mut self) -> Option<&'a RawValue> {
-        let mut values = serde_json::Deserializer::from_str(self.0).into_iter::<&RawValue>();
-        let value = values.next()?.ok()?;
-        self.0 = self.0.get(values.byte_offset()..)?;
+        self.skip_spaces();
+        let value = <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(self.0)).ok()?;
+        self.0 = self.0.get(value.get().len()..)?;
         Some(value)
     }
 }
