@@ -46,12 +46,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         ],
         gate: Some(66_000),
     },
-    Artefact {
-        name: "rootlight",
-        features: "light,work-start",
-        settings: &[],
-        gate: Some(317_000),
-    },
+    Artefact { name: "rootlight", features: "light,work-start", settings: &[], gate: Some(317_000) },
     // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
     // optimised for size.
     Artefact {
@@ -66,12 +61,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
     },
     // The light client with networks that the caller describes, for tests. No user loads it, so it is optimised by one
     // round of passes only.
-    Artefact {
-        name: "rootlight_networks",
-        features: "light,work-start,networks",
-        settings: &[],
-        gate: None,
-    },
+    Artefact { name: "rootlight_networks", features: "light,work-start,networks", settings: &[], gate: None },
 ];
 
 /// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it
