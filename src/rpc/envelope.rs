@@ -17,7 +17,7 @@ use serde::de::{Error as _, SeqAccess};
 use serde_json::value::RawValue;
 
 use super::error::{EnvelopeError, RpcError, error_object};
-use crate::types::json::for_each_member;
+use crate::types::json::{MembersError, for_each_member};
 
 /// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
 pub const MAX_DEPTH: usize = 128;
@@ -73,7 +73,7 @@ pub struct Call {
 }
 
 /// The members of an array; `None` if it has more than `max`.
-fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, serde_json::Error> {
+fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersError> {
     let (mut members, mut fits) = (Vec::new(), true);
     for_each_member(text, &mut |member| {
         fits = members.len() < max;

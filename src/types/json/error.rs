@@ -3,6 +3,7 @@
 use alloy_primitives::B256;
 use thiserror::Error;
 
+use super::members::MembersError;
 use crate::types::error::FieldError;
 
 /// Why a JSON text was refused.
@@ -38,12 +39,13 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    /// Converts a parser error, dropping its message, which can quote parts of the input.
-    pub(super) fn from_serde(object: &'static str, error: &serde_json::Error) -> Self {
-        if error.is_data() {
-            Self::NotAnObject(object)
-        } else {
-            Self::Syntax { object, line: error.line(), column: error.column() }
+    /// Converts an error of the reader of members, dropping its message, which can quote parts of the input.
+    pub(super) fn of(object: &'static str, error: &MembersError) -> Self {
+        match error {
+            MembersError::Syntax(error) => {
+                Self::Syntax { object, line: error.line(), column: error.column() }
+            }
+            _ => Self::NotAnObject(object),
         }
     }
 }

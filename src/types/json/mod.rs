@@ -20,7 +20,7 @@ mod write_hex;
 mod write_transaction;
 
 pub use error::JsonError;
-pub use members::for_each_member;
+pub use members::{MembersError, for_each_member};
 pub use read_header::{JsonBlock, JsonTransactions, block_from_json, block_with_header, header_from_json};
 pub use read_receipt::{log_from_json, receipt_from_json};
 pub use read_transaction::{location_from_json, transaction_from_json};

@@ -104,7 +104,7 @@ pub fn header_from_json(
     claimed: Option<B256>,
     shape_of: &dyn Fn(u64) -> HeaderShape,
 ) -> Result<SealedHeader, JsonError> {
-    let raw = RawBlock::from_json(json).map_err(|error| JsonError::from_serde("block", &error))?;
+    let raw = RawBlock::from_json(json).map_err(|error| JsonError::of("block", &error))?;
     raw.header(claimed, shape_of)
 }
 
@@ -116,7 +116,7 @@ pub fn block_from_json(
     shape_of: &dyn Fn(u64) -> HeaderShape,
     chain_id: u64,
 ) -> Result<JsonBlock, JsonError> {
-    let raw = RawBlock::from_json(json).map_err(|error| JsonError::from_serde("block", &error))?;
+    let raw = RawBlock::from_json(json).map_err(|error| JsonError::of("block", &error))?;
     let header = raw.header(claimed, shape_of)?;
     raw.block(header, chain_id)
 }
@@ -124,7 +124,7 @@ pub fn block_from_json(
 /// Reads a block whose header is already known from its raw encoding. Its JSON may not show enough to rebuild
 /// the header.
 pub fn block_with_header(json: &str, header: SealedHeader, chain_id: u64) -> Result<JsonBlock, JsonError> {
-    let raw = RawBlock::from_json(json).map_err(|error| JsonError::from_serde("block", &error))?;
+    let raw = RawBlock::from_json(json).map_err(|error| JsonError::of("block", &error))?;
     raw.block(header, chain_id)
 }
 

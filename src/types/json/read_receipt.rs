@@ -36,7 +36,7 @@ slots! {
 /// Older nodes show empty log data as `0x00`, as they show a single zero byte; see
 /// [`Receipt::read_zero_byte_data_as_empty`].
 pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
-    let raw = RawReceipt::from_json(json).map_err(|error| JsonError::from_serde("receipt", &error))?;
+    let raw = RawReceipt::from_json(json).map_err(|error| JsonError::of("receipt", &error))?;
     let logs: Vec<Log> = Field::new("receipt.logs", raw.logs)
         .required_elements()?
         .iter()
@@ -56,7 +56,7 @@ pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
 
 /// Rebuilds a log from its JSON. The caller reads the log's location.
 pub fn log_from_json(json: &str) -> Result<Log, JsonError> {
-    let raw = RawLog::from_json(json).map_err(|error| JsonError::from_serde("log", &error))?;
+    let raw = RawLog::from_json(json).map_err(|error| JsonError::of("log", &error))?;
     let topics: Result<Vec<_>, FieldError> =
         Field::new("log.topics", raw.topics).required_elements()?.iter().map(Field::hash).collect();
     Ok(Log {

@@ -46,8 +46,7 @@ pub fn transaction_from_json(
     claimed: Option<B256>,
     chain_id: u64,
 ) -> Result<Transaction, JsonError> {
-    let raw =
-        RawTransaction::from_json(json).map_err(|error| JsonError::from_serde("transaction", &error))?;
+    let raw = RawTransaction::from_json(json).map_err(|error| JsonError::of("transaction", &error))?;
     let claimed = match claimed {
         Some(hash) => hash,
         None => Field::new("transaction.hash", raw.hash).hash()?,
@@ -59,7 +58,7 @@ pub fn transaction_from_json(
 /// The location stated in the JSON of a transaction or receipt. `None` if the JSON names no block, as for a
 /// pending transaction.
 pub fn location_from_json(json: &str) -> Result<Option<Location>, JsonError> {
-    let raw = RawLocation::from_json(json).map_err(|error| JsonError::from_serde("transaction", &error))?;
+    let raw = RawLocation::from_json(json).map_err(|error| JsonError::of("transaction", &error))?;
     let block = Field::new("transaction.blockHash", raw.block_hash);
     if !block.is_present() {
         return Ok(None);

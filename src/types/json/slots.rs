@@ -3,13 +3,11 @@
 //! One function reads all objects: the code that serde derives for a type with many members takes five kilobytes of a
 //! browser module, and most of it differs between two types only in their names.
 
-use core::fmt;
+use alloc::string::String;
 
-use serde::{
-    Deserializer,
-    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
-};
 use serde_json::value::RawValue;
+
+use super::members::{MembersError, for_each_named};
 
 /// The raw text of a member. A missing member and null are `None`.
 pub(crate) type Slot<'a> = Option<&'a RawValue>;
@@ -26,10 +24,34 @@ pub(crate) fn read_slots<'a>(
     text: &'a str,
     names: &[Names],
     slots: &mut [Slot<'a>],
-) -> Result<(), serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    reader.deserialize_map(Members { names, slots })?;
-    reader.end()
+) -> Result<(), MembersError> {
+    let mut twice = None;
+    for_each_named(text, &mut |written, value| {
+        let decoded = if written.contains('\\') { unescaped(written) } else { None };
+        let name = decoded.as_deref().unwrap_or(written);
+        let place = names.iter().position(|names| names.contains(&name));
+        match place.and_then(|place| Some((names.get(place)?, slots.get_mut(place)?))) {
+            None => {}
+            Some(([name, _], Some(_))) => twice = twice.or(Some(*name)),
+            Some((_, slot)) => *slot = Some(value),
+        }
+    })?;
+    for slot in slots {
+        *slot = slot.filter(|value| value.get() != "null");
+    }
+    twice.map_or(Ok(()), |name| Err(MembersError::Duplicate(name)))
+}
+
+/// A name whose escapes are all of the form `\u0061`. Other escapes are for characters that no known name has.
+fn unescaped(written: &str) -> Option<String> {
+    let mut pieces = written.split('\\');
+    let mut name = String::from(pieces.next()?);
+    for piece in pieces {
+        let digits = piece.strip_prefix('u')?.get(..4)?;
+        name.push(char::from_u32(u32::from_str_radix(digits, 16).ok()?)?);
+        name.push_str(piece.get(5..)?);
+    }
+    Some(name)
 }
 
 /// Defines a structure of [`Slot`]s, with a function `from_json` that fills it from the text of an object. Each member has its
@@ -51,7 +73,7 @@ macro_rules! slots {
             ///
             /// # Errors
             /// The text is not a JSON object, or names a member twice.
-            $vis fn from_json(text: &'a str) -> Result<Self, serde_json::Error> {
+            $vis fn from_json(text: &'a str) -> Result<Self, $crate::types::json::MembersError> {
                 const NAMES: &[$crate::types::json::Names] = &[$(slots!(@names $name $($other)?),)+];
                 let mut slots = [None; NAMES.len()];
                 $crate::types::json::read_slots(text, NAMES, &mut slots)?;
@@ -65,64 +87,13 @@ macro_rules! slots {
 }
 pub(crate) use slots;
 
-struct Members<'s, 'a> {
-    names: &'s [Names],
-    slots: &'s mut [Slot<'a>],
-}
-
-impl<'de> Visitor<'de> for Members<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(place) = members.next_key_seed(Place(self.names))? {
-            let found = place.and_then(|place| Some((self.names.get(place)?, self.slots.get_mut(place)?)));
-            match found {
-                None => {
-                    members.next_value::<IgnoredAny>()?;
-                }
-                Some(([name, _], Some(_))) => return Err(A::Error::duplicate_field(name)),
-                Some((_, slot)) => *slot = Some(members.next_value()?),
-            }
-        }
-        for slot in self.slots {
-            *slot = slot.filter(|value| value.get() != "null");
-        }
-        Ok(())
-    }
-}
-
-/// Reads a name as its place among known names.
-struct Place<'s>(&'s [Names]);
-
-impl<'de> DeserializeSeed<'de> for Place<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
-        deserializer.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for Place<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Option<usize>, E> {
-        Ok(self.0.iter().position(|names| names.contains(&name)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;
 
     use serde_json::value::RawValue;
+
+    use super::MembersError;
 
     slots! {
         struct Sample {
@@ -142,28 +113,30 @@ mod tests {
             (Some("1"), Some("{\"first\":2}"))
         );
         assert_eq!(read(r#"{"older":"a","f\u0069rst": null}"#), (None, Some("\"a\"")));
+        assert_eq!(read(r#"{"\u0066irs\u0074":1,"seco\u006EdName":2}"#), (Some("1"), Some("2")));
+        // Names that differ from the known ones, and surrogates, which are no character alone.
+        assert_eq!(read(r#"{"fir\tst":1,"\\u0066irst":1,"\u0046irst":1,"first\ud83d":1}"#), (None, None));
         assert_eq!(read("{}"), (None, None));
     }
 
     #[test]
     fn repeated_members_and_other_texts_are_refused() {
-        let error = |text| Sample::from_json(text).err().map(|error| (error.is_data(), error.to_string()));
+        let error = |text| Sample::from_json(text).err();
         for (text, name) in [
             (r#"{"first":1,"first":2}"#, "first"),
             (r#"{"first":null,"first":2}"#, "first"),
-            (r#"{"older":1,"secondName":2}"#, "secondName"),
+            (r#"{"first":1,"f\u0069rst":2}"#, "first"),
+            (r#"{"older":1,"secondName":2,"first":1,"first":2}"#, "secondName"),
         ] {
-            let (is_data, words) = error(text).unwrap();
-            assert!(
-                is_data && words.starts_with(&alloc::format!("duplicate field `{name}`")),
-                "{text}: {words}"
-            );
+            let found = error(text).unwrap();
+            assert!(matches!(found, MembersError::Duplicate(_)), "{text}: {found}");
+            assert_eq!(found.to_string(), alloc::format!("duplicate field `{name}`"), "{text}");
         }
         for text in ["[1,2]", "5", "null", "\"first\""] {
-            assert!(error(text).is_some_and(|(is_data, _)| is_data), "{text}");
+            assert!(matches!(error(text), Some(MembersError::Other(_))), "{text}");
         }
         for text in ["", "{", "{\"first\"}", "{\"first\":1}2", "{\"x\":1,}", "{\"x\":01}"] {
-            assert!(error(text).is_some_and(|(is_data, _)| !is_data), "{text}");
+            assert!(matches!(error(text), Some(MembersError::Syntax(_))), "{text}");
         }
     }
 }
