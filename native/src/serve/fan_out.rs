@@ -40,8 +40,8 @@ const LONGEST: usize = 1 << 20;
 /// Longest time for the contents of a block to come from the backends.
 const FETCH: Duration = Duration::from_secs(5);
 
-/// Blocks whose contents are fetched or read at a time.
-const AT_A_TIME: usize = 4;
+/// Most blocks whose contents are fetched or read at a time. Further ones are not told, or not taken.
+const AT_A_TIME: usize = 16;
 
 const SCRIPT: &str = include_str!("lead.lua");
 
@@ -64,7 +64,7 @@ pub(super) struct FanOut {
     has_lead: AtomicBool,
     recent: Recent,
     settled: Notify,
-    places: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
     metrics: Metrics,
 }
 
@@ -102,7 +102,7 @@ impl FanOut {
             has_lead: AtomicBool::new(false),
             recent: Recent::default(),
             settled: Notify::new(),
-            places: Arc::new(Semaphore::new(AT_A_TIME)),
+            turns: Arc::new(Semaphore::new(AT_A_TIME)),
             metrics: Metrics::default(),
         }
     }
@@ -202,8 +202,9 @@ impl FanOut {
 
     /// Fetches the contents of a block, and tells of them. The other front ends learn, too, that there are none.
     fn fetch(self: Arc<Self>, block: B256) {
+        let Ok(turn) = self.turns.clone().try_acquire_owned() else { return self.settle(&block) };
         tokio::spawn(async move {
-            let _place = self.places.acquire().await;
+            let _turn = turn;
             let fetched = tokio::time::timeout(FETCH, self.light.fetch_contents(&block)).await;
             let contents = fetched.ok().flatten().filter(|contents| contents.len() <= LONGEST);
             // They are known here.
@@ -281,8 +282,9 @@ impl FanOut {
         if !self.recent.awaits(&block) {
             return;
         }
+        let Ok(turn) = self.turns.clone().try_acquire_owned() else { return self.settle(&block) };
         tokio::spawn(async move {
-            let _place = self.places.acquire().await;
+            let _turn = turn;
             let place = self.place(&block);
             if let Ok(Some(sealed)) = self.store.get(&place).await {
                 let (seal, blocks) = (self.seal.clone(), self.blocks.clone());
