@@ -90,7 +90,7 @@ mod witness;
 #[cfg(all(test, feature = "work-start"))]
 mod work_start_test;
 
-#[cfg(feature = "hosted")]
+#[cfg(all(feature = "hosted", feature = "light"))]
 pub use client::ContentsError;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
