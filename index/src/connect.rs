@@ -192,6 +192,41 @@ mod tests {
         assert!(error.is_passing(), "{error}");
     }
 
+    /// The error of a server that answers the first message of a session with this error.
+    async fn refused(severity: &str, code: &str, text: &str) -> IndexError {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let database = parse(&format!("postgres://me@127.0.0.1:{port}/index?sslmode=disable")).unwrap();
+        let fields = format!("S{severity}\0V{severity}\0C{code}\0M{text}\0\0");
+        let length = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
+        let response = [b"E", &length[..], fields.as_bytes()].concat();
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
+            stream.write_all(&response).await.unwrap();
+            stream
+        };
+        let (connected, _stream) = tokio::join!(database.connect(), serve);
+        connected.expect_err("no session")
+    }
+
+    #[tokio::test]
+    async fn a_server_that_cannot_begin_a_session_at_present_is_tried_again() {
+        for (severity, code, text, passing) in [
+            ("FATAL", "XX000", "could not write init file", true),
+            ("FATAL", "53300", "sorry, too many clients already", true),
+            ("FATAL", "28P01", "password authentication failed for user \"me\"", false),
+            ("FATAL", "3D000", "database \"index\" does not exist", false),
+            ("ERROR", "XX000", "cache lookup failed", false),
+        ] {
+            let error = refused(severity, code, text).await;
+            assert!(error.to_string().contains(text), "{error}");
+            assert_eq!(error.is_passing(), passing, "{error}");
+        }
+    }
+
     #[test]
     fn an_address_that_cannot_be_used_is_not_repeated() {
         for url in ["mysql://me:secret@host/x", "postgres://me:secret@host:port/x", "postgres:///secret"] {

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use deadpool_postgres::TimeoutType;
 use rootlight::consensus::BodyError;
 use rootlight::types::SenderError;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 /// Why an operation on the index failed.
 #[derive(Debug, thiserror::Error)]
@@ -173,8 +173,8 @@ impl IndexError {
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Database(error) => match error.code() {
-                Some(code) => PASSING.contains(code),
+            Self::Database(error) => match error.as_db_error() {
+                Some(error) => PASSING.contains(error.code()) || is_refused_session(error),
                 None => error.is_closed() || std::error::Error::source(error).is_some_and(is_io),
             },
             Self::Pool(_) | Self::NoneFree | Self::Silent(_) => true,
@@ -199,6 +199,13 @@ const PASSING: &[SqlState] = &[
     SqlState::T_R_DEADLOCK_DETECTED,
     SqlState::IO_ERROR,
 ];
+
+/// Whether the server ended a session by an internal error. One whose disk is full may refuse new sessions so: it cannot write
+/// the files that every session reads (`could not write init file`).
+fn is_refused_session(error: &DbError) -> bool {
+    *error.code() == SqlState::INTERNAL_ERROR
+        && matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+}
 
 fn is_io(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<std::io::Error>()
