@@ -31,10 +31,10 @@ use crate::light::{LightService, ServedHead, ToldBlocks};
 const LEAD: Duration = Duration::from_millis(2_000);
 const RENEWAL: Duration = Duration::from_millis(500);
 
-/// How long the contents of a block are in the store.
+/// How long the store keeps the contents of a block: its transactions and receipts.
 const LIFETIME: Duration = Duration::from_secs(30);
 
-/// Longest contents that are told, in bytes. A full block of the main network has about a tenth of it.
+/// Longest contents that are told, in bytes.
 const LONGEST: usize = 1 << 20;
 
 /// Longest time for the contents of a block to come from the backends.

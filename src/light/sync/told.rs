@@ -18,7 +18,8 @@ use crate::{
 /// Most headers that are told at once.
 pub const MAX_TOLD: usize = 16;
 
-/// The number that the backlog of uncles has in place of an upstream's. The lists match the headers, so nobody is blamed.
+/// Stands in the backlog of uncles where the number of an upstream would be. Only lists that match their headers get there, so
+/// nobody is ever blamed for one.
 const TOLD: usize = usize::MAX;
 
 /// Why a header that was told is not taken.
@@ -48,9 +49,8 @@ impl HeaderSync {
         encode_headers(blocks.iter().filter_map(known))
     }
 
-    /// Takes headers that another host tells of, with its uncles as far as it knows them. Each is checked by all header
-    /// rules as one of an upstream would be, and no upstream is blamed or praised for it. Returns whether all uncles came
-    /// with them.
+    /// Takes headers from another host, with those of their uncles that it knows. Each header is checked by all header rules,
+    /// as one from an upstream is, and changes no upstream's record. Returns whether the uncles of all headers came with them.
     ///
     /// # Errors
     /// The first header that is not taken; those before it stay.

@@ -23,7 +23,7 @@ pub enum ContentsError {
     /// The block is not on a branch that this client has verified.
     #[error("block {0} is not known")]
     Unknown(B256),
-    /// The header commits to other contents.
+    /// The header commits to other transactions or receipts.
     #[error(transparent)]
     Body(#[from] BodyError),
 }

@@ -1,4 +1,4 @@
-//! The newest blocks, and whether their contents are still expected.
+//! The newest blocks, and whether their transactions and receipts are still expected from another front end.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,7 @@ impl Recent {
         }
     }
 
-    /// The blocks among these, which are given newest first, that were not returned before, oldest first.
+    /// The blocks that this function has not returned before, oldest first. `blocks` are given newest first.
     pub(super) fn untold(&self, blocks: &[BlockRef]) -> Vec<B256> {
         let mut known = self.blocks();
         let hashes = blocks.iter().rev().map(|block| block.hash);
