@@ -48,7 +48,8 @@ export function word256(text: string): bigint {
 export const short = (hex: string, front = 6, back = 4): string =>
   hex.length <= 2 + 2 * (front + back) ? hex : `${hex.slice(0, 2 + 2 * front)}…${hex.slice(-2 * back)}`;
 
-export const grouped = (value: number | bigint): string => value.toLocaleString('en-US');
+/** A whole number with a comma between each three digits. `toLocaleString` would load the browser's tables of languages. */
+export const grouped = (value: number | bigint): string => value.toString().replace(/\B(?=(\d{3})+$)/g, ',');
 
 /** An amount with decimals, without trailing zeros. */
 export function units(amount: bigint, decimals = 18): string {

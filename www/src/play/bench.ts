@@ -1,5 +1,5 @@
 // What the parts of the playground share: the chain, its accounts, the contracts on it, and the list of what happened.
-import { quantity } from '../bytes.ts';
+import { grouped, quantity } from '../bytes.ts';
 import { type Child, el } from '../dom.ts';
 import type { Source } from '../chain/source.ts';
 import { reasonOf } from '../words.ts';
@@ -79,7 +79,7 @@ export class Bench {
 
   /** Whether a transaction succeeded, in words. */
   outcome(receipt: Receipt): string {
-    return receipt.status === '0x1' ? `in block ${Number(receipt.blockNumber)}, ${Number(receipt.gasUsed).toLocaleString('en-US')} gas` : 'was mined, but reverted: nothing changed except the fee';
+    return receipt.status === '0x1' ? `in block ${Number(receipt.blockNumber)}, ${grouped(Number(receipt.gasUsed))} gas` : 'was mined, but reverted: nothing changed except the fee';
   }
 }
 
