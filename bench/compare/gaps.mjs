@@ -8,6 +8,8 @@ import { openPage } from '../../pkg/test/lib/in-page.mjs';
 import { serveNode } from '../../pkg/test/lib/upstream.mjs';
 
 const ROUNDS = 7;
+/** Milliseconds for which a new window of the browser is left alone. */
+const SETTLES = 2_000;
 /** Blocks of the chain whose state is asked for. */
 const BLOCKS = 1_200;
 
@@ -112,6 +114,8 @@ async function builtPage() {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.addInitScript(probe);
+    // A new window loads pages of the browser's own first, on the same processors.
+    await page.waitForTimeout(SETTLES);
     const started = page.waitForEvent('console', (line) => line.text() === 'started');
     await page.goto(`${site.url}/`, { waitUntil: 'commit' });
     await started;

@@ -65,6 +65,11 @@ impl ServedHead {
         sync.chain().filter(|_| sync.is_synced()).map(|chain| chain.snapshot())
     }
 
+    /// Whether the head has been reached.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.newest().is_some()
+    }
+
     /// The last verified blocks, newest first, at most `count`, and the proven work of the chain. `None` until the head
     /// has been reached.
     #[must_use]

@@ -13,6 +13,8 @@ mod watch;
 
 #[cfg(feature = "cluster")]
 pub(crate) use messages::MethodCount;
+#[cfg(feature = "cluster")]
+pub(crate) use recorded::register_counters;
 pub(crate) use recorded::{Checked, Counted, Outcome, metrics};
 pub(crate) use rejected::Rejection;
 pub(crate) use sample::Sample;

@@ -188,6 +188,17 @@ fn counter(registry: &mut Registry, name: &str, help: &str) -> Counter {
     counter
 }
 
+/// Registers counters with their names and texts.
+#[cfg(feature = "cluster")]
+pub(crate) fn register_counters<const N: usize>(
+    registry: &mut Registry,
+    counters: [(&str, &str, &Counter); N],
+) {
+    for (name, help, counter) in counters {
+        registry.register(name, help, counter.clone());
+    }
+}
+
 fn gauge(registry: &mut Registry, name: &str, help: &str) -> Gauge {
     let gauge = Gauge::default();
     registry.register(name, help, gauge.clone());

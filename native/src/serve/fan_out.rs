@@ -26,6 +26,7 @@ use super::backend::NewBlocks;
 use super::seal::Seal;
 use crate::cluster::store::{Announcement, HotStore, Script};
 use crate::light::{LightService, ServedHead, ToldBlocks};
+use crate::metrics::register_counters;
 
 /// How long the lead lasts, and the interval at which it is renewed.
 const LEAD: Duration = Duration::from_millis(2_000);
@@ -115,7 +116,7 @@ impl FanOut {
             "Whether this front end asks the backends for new blocks and tells the others",
             metrics.lead.clone(),
         );
-        for (name, help, counter) in [
+        let counters = [
             ("fan_out_headers_told", "Headers that other front ends were told of", &metrics.headers_told),
             (
                 "fan_out_headers_taken",
@@ -132,9 +133,8 @@ impl FanOut {
                 "Blocks whose transactions and receipts came from another front end",
                 &metrics.contents_taken,
             ),
-        ] {
-            registry.register(name, help, counter.clone());
-        }
+        ];
+        register_counters(registry, counters);
     }
 
     /// Whether the contents of a verified block are still expected.
@@ -156,7 +156,7 @@ impl FanOut {
     pub(super) async fn seek_lead(self: Arc<Self>) {
         let script = Script::new(SCRIPT);
         loop {
-            let able = self.head.verified(1).is_some() && !self.head.is_shut();
+            let able = self.head.is_reached() && !self.head.is_shut();
             let arguments = [self.name.clone(), LEAD.as_millis().to_string(), u8::from(able).to_string()]
                 .map(String::into_bytes);
             let answer = self.store.script::<u8>(&script, &self.lead_key, &arguments).await;

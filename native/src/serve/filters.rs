@@ -101,8 +101,8 @@ impl Lent {
 
 impl SharedFilters {
     pub(super) fn new(store: Arc<HotStore>, seal: Seal, sent: Arc<SentTransactions>, chain: u64) -> Self {
-        let [take, put, own] =
-            [include_str!("take.lua"), include_str!("put.lua"), include_str!("own.lua")].map(Script::new);
+        let put = concat!(include_str!("../cluster/store/memory.lua"), include_str!("put.lua"));
+        let [take, put, own] = [include_str!("take.lua"), put, include_str!("own.lua")].map(Script::new);
         Self { store, seal, sent, chain, take, put, own }
     }
 

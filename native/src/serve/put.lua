@@ -1,4 +1,4 @@
--- Puts a filter back, or a new one there. The same again changes nothing, so that it can be tried again.
+-- Puts a filter back, or a new one there. The same again changes nothing, so that it can be tried again. After memory.lua.
 -- KEYS[1] the filter, as of take.lua; field last: who has put it back last
 -- ARGV    1 who has taken it, or who makes it, 2 the value; empty if the filter is removed, 3 lifetime in milliseconds, 4 new or
 --         taken, 5 the last moment at which it may be put back, in milliseconds of the store: later the front end has given up
@@ -15,16 +15,9 @@ if ARGV[4] == 'taken' then
     return 0
   end
 end
-if ARGV[4] == 'new' then
-  -- The last part of the memory is for limits and keys. A server that does not tell takes every filter.
-  local memory = redis.pcall('INFO', 'memory')
-  if type(memory) == 'string' then
-    local used = tonumber(string.match(memory, '\nused_memory:(%d+)') or '0')
-    local most = tonumber(string.match(memory, '\nmaxmemory:(%d+)') or '0')
-    if most > 0 and used * 100 > most * tonumber(ARGV[6]) then
-      return 2
-    end
-  end
+if ARGV[4] == 'new' and is_full(ARGV[6]) then
+  -- The last part of the memory is for limits and keys.
+  return 2
 end
 if ARGV[2] == '' then
   redis.call('DEL', KEYS[1])

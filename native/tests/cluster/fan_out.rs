@@ -2,27 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use prometheus_client::encoding::text::encode_registry;
-use prometheus_client::registry::Registry;
-use rootlight_native::service::Service as _;
 use serde_json::json;
 
 use crate::front_ends::{World, ask_of};
 
-/// The value of a metric of a front end.
-fn metric(world: &World, front_end: usize, name: &str) -> u64 {
-    let (mut registry, mut text) = (Registry::default(), String::new());
-    world.front_ends[front_end].register(&mut registry);
-    encode_registry(&mut text, &registry).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([' ', '_']));
-    let line = line.unwrap_or_else(|| panic!("no {name} in {text}"));
-    line.trim_start_matches("total ").parse().unwrap()
-}
-
 /// The front end that has the lead, when exactly one has it.
 async fn lead(world: &World) -> usize {
     let count = world.front_ends.len();
-    let leads = || (0..count).filter(|at| metric(world, *at, "fan_out_lead") == 1).collect::<Vec<_>>();
+    let leads = || (0..count).filter(|at| world.metric(*at, "fan_out_lead") == 1).collect::<Vec<_>>();
     world.until("one lead", async || leads().len() == 1).await;
     leads()[0]
 }
@@ -31,7 +18,7 @@ async fn lead(world: &World) -> usize {
 async fn one_block(world: &World) -> serde_json::Value {
     let count = world.front_ends.len();
     let known =
-        |at: usize| metric(world, at, "fan_out_contents_told") + metric(world, at, "fan_out_contents_taken");
+        |at: usize| world.metric(at, "fan_out_contents_told") + world.metric(at, "fan_out_contents_taken");
     let before: Vec<u64> = (0..count).map(known).collect();
     world.log().await;
     world.reached().await;
@@ -47,7 +34,7 @@ async fn one_front_end_asks_for_the_contents_of_new_blocks() {
         world.asked.iter().map(|asked| asked.load(Ordering::SeqCst)).collect()
     };
     let before = asked(&world);
-    let headers: Vec<u64> = (0..3).map(|at| metric(&world, at, "fan_out_headers_taken")).collect();
+    let headers: Vec<u64> = (0..3).map(|at| world.metric(at, "fan_out_headers_taken")).collect();
     let blocks = 6;
     for _ in 0..blocks {
         let block = one_block(&world).await;
@@ -63,7 +50,7 @@ async fn one_front_end_asks_for_the_contents_of_new_blocks() {
     let after = asked(&world);
     for at in 0..3 {
         let requests = after[at] - before[at];
-        let taken = metric(&world, at, "fan_out_headers_taken") - headers[at];
+        let taken = world.metric(at, "fan_out_headers_taken") - headers[at];
         if at == leader {
             assert_eq!(requests, 2 * blocks, "each receipt once");
         } else {
@@ -83,7 +70,7 @@ async fn whoever_writes_to_the_store_tells_no_front_end_of_blocks() {
     let Some(world) = World::new("fan-out-forged", 2).await else { return };
     let leader = lead(&world).await;
     one_block(&world).await;
-    let taken = metric(&world, 1 - leader, "fan_out_headers_taken");
+    let taken = world.metric(1 - leader, "fan_out_headers_taken");
     let store = world.servers.connect(&world.prefix).await;
     for message in [&b""[..], b"h", &[0; 32], &[b'h'; 200], &[b'c'; 65]] {
         store.publish("blocks:33", message).await.unwrap();
@@ -93,7 +80,7 @@ async fn whoever_writes_to_the_store_tells_no_front_end_of_blocks() {
         store.set("lead:33", b"nobody", std::time::Duration::from_secs(20)).await.unwrap();
     };
     lead(store.clone()).await;
-    world.until("no lead", async || (0..2).all(|at| metric(&world, at, "fan_out_lead") == 0)).await;
+    world.until("no lead", async || (0..2).all(|at| world.metric(at, "fan_out_lead") == 0)).await;
     for _ in 0..3 {
         world.log().await;
         world.reached().await;
@@ -104,5 +91,5 @@ async fn whoever_writes_to_the_store_tells_no_front_end_of_blocks() {
             assert_eq!(logs.as_array().unwrap().len(), 1);
         }
     }
-    assert_eq!(metric(&world, 1 - leader, "fan_out_headers_taken"), taken);
+    assert_eq!(world.metric(1 - leader, "fan_out_headers_taken"), taken);
 }

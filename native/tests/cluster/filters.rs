@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus_client::encoding::text::encode_registry;
-use prometheus_client::registry::Registry;
 use rootlight_native::service::Service as _;
 use serde_json::{Value, json};
 
@@ -90,13 +88,7 @@ async fn a_store_that_is_nearly_full_takes_no_new_filters_and_goes_on_otherwise(
 async fn filters_have_connections_of_their_own() {
     let Some(servers) = Servers::single(&[]) else { return };
     let world = World::with(Arc::new(servers), "connections", 1).await;
-    let commands = || {
-        let (mut registry, mut metrics) = (Registry::default(), String::new());
-        world.front_ends[0].register(&mut registry);
-        encode_registry(&mut metrics, &registry).unwrap();
-        let count = metrics.lines().find_map(|line| line.strip_prefix("store_command_seconds_count "));
-        count.unwrap().parse::<u64>().unwrap()
-    };
+    let commands = || world.metric(0, "store_command_seconds_count");
     let filter = world.ask("eth_newBlockFilter", json!([])).await;
     let before = commands();
     for _ in 0..100 {

@@ -106,6 +106,18 @@ pub(crate) async fn ask_of(service: &dyn Service, method: &str, params: Value) -
 }
 
 impl World {
+    /// The value of a metric of a front end, by its name or a counter's.
+    pub(crate) fn metric(&self, front_end: usize, name: &str) -> u64 {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        self.front_ends[front_end].register(&mut registry);
+        encode_registry(&mut text, &registry).unwrap();
+        let value = text.lines().find_map(|line| {
+            let rest = line.strip_prefix(name)?;
+            rest.strip_prefix("_total ").or_else(|| rest.strip_prefix(' '))
+        });
+        value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    }
+
     pub(crate) async fn new(name: &str, front_ends: usize) -> Option<Self> {
         Some(Self::with(cluster()?, name, front_ends).await)
     }
@@ -290,10 +302,7 @@ async fn a_filter_is_polled_at_any_front_end_and_outlives_the_one_that_made_it()
     let logs = world.ask("eth_newFilter", json!([{"address": world.contract}])).await;
     let blocks = world.ask("eth_newBlockFilter", json!([])).await;
     assert_eq!(world.ask("eth_getFilterChanges", json!([logs])).await, json!([]));
-    let (mut registry, mut metrics) = (Registry::default(), String::new());
-    world.front_ends[0].register(&mut registry);
-    encode_registry(&mut metrics, &registry).unwrap();
-    assert!(metrics.contains("store_up 1"), "{metrics}");
+    assert_eq!(world.metric(0, "store_up"), 1);
     let (mut found, mut hashes) = (Vec::new(), Vec::new());
     for round in 0..12 {
         world.log().await;

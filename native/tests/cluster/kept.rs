@@ -20,15 +20,6 @@ async fn mine(world: &World, blocks: usize) {
     world.reached().await;
 }
 
-/// The number of counters of this name with a value above zero at a front end.
-fn counter(world: &World, front_end: usize, name: &str) -> u64 {
-    let (mut registry, mut text) = (prometheus_client::registry::Registry::default(), String::new());
-    world.front_ends[front_end].register(&mut registry);
-    prometheus_client::encoding::text::encode_registry(&mut text, &registry).unwrap();
-    let line = text.lines().find(|line| line.starts_with(&format!("{name}_total "))).unwrap();
-    line.rsplit(' ').next().unwrap().parse().unwrap()
-}
-
 fn asked(world: &World) -> [usize; 2] {
     [0, 1].map(|index| world.asked[index].load(Ordering::SeqCst))
 }
@@ -36,7 +27,7 @@ fn asked(world: &World) -> [usize; 2] {
 /// Waits until the first front end has written so many answers to the store.
 async fn written(world: &World, count: u64) {
     crate::servers::wait_until("the answers in the store", || async {
-        counter(world, 0, "kept_answers_written") >= count
+        world.metric(0, "kept_answers_written") >= count
     })
     .await;
 }
@@ -66,7 +57,7 @@ async fn an_answer_about_a_final_block_is_made_once_for_all_front_ends() {
         assert_eq!(ask_of(&*world.front_ends[1], code.0, code.1.clone()).await.unwrap(), told);
     }
     assert_eq!(asked(&world), before, "nothing is proven again");
-    let found = ["kept_answers_store", "kept_answers_memory"].map(|name| counter(&world, 1, name));
+    let found = ["kept_answers_store", "kept_answers_memory"].map(|name| world.metric(1, name));
     assert_eq!(found, [1, 2]);
     // Ids are those of the message, and notifications have no answer.
     let message = json!({"jsonrpc": "2.0", "id": "mine", "method": code.0, "params": code.1});
@@ -93,7 +84,7 @@ async fn what_others_write_to_the_store_is_no_answer() {
     assert_eq!(world.servers.ask(server, &format!("SET {} nonsense", first[0])), "OK");
     let before = asked(&world);
     assert_eq!(ask_of(&*world.front_ends[1], "eth_getCode", code).await.unwrap(), told);
-    assert_eq!(counter(&world, 1, "kept_answers_store"), 0);
+    assert_eq!(world.metric(1, "kept_answers_store"), 0);
     assert!(asked(&world)[1] > before[1], "the second front end has proven it itself");
 }
 

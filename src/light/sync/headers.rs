@@ -7,7 +7,7 @@ use super::{
     state::HeaderSync,
 };
 use crate::{
-    consensus::{ChainError, Change, HeaderChain, VerifiedHeader},
+    consensus::{ChainError, Change, HeaderCandidate, HeaderChain, Inserted, VerifiedHeader},
     light::{
         backlog::MAX_GIVEN_UP,
         fault::{SyncCause, SyncFault},
@@ -273,14 +273,8 @@ impl HeaderSync {
     }
 
     fn insert(&mut self, upstream: usize, found: Found) -> Result<(), SyncCause> {
-        let chain = self.chain.as_mut().ok_or(SyncCause::Missing)?;
-        match chain.insert(found.header, Some(self.now.unix)) {
+        match self.add_to_chain(found.header).ok_or(SyncCause::Missing)? {
             Ok(inserted) => {
-                match &inserted.change {
-                    Change::Extended => self.touch(inserted.header.number),
-                    Change::Reorganised(change) => self.touch(change.ancestor.number.saturating_add(1)),
-                    Change::Known | Change::Side => {}
-                }
                 if inserted.header.uncles_hash != EMPTY_UNCLES_HASH {
                     let known = inserted.change == Change::Known;
                     self.expect_uncles(upstream, &inserted.header, found.uncles, known);
@@ -290,6 +284,18 @@ impl HeaderSync {
             Err(ChainError::UnknownParent { .. }) => Err(SyncCause::Unlinked),
             Err(error) => Err(SyncCause::Header(error)),
         }
+    }
+
+    /// Checks a header by all rules and adds it to the chain, and notes what a store has to write again. `None` without a
+    /// chain.
+    pub(super) fn add_to_chain(&mut self, header: HeaderCandidate) -> Option<Result<Inserted, ChainError>> {
+        let inserted = self.chain.as_mut()?.insert(header, Some(self.now.unix));
+        match inserted.as_ref().map(|inserted| (&inserted.change, inserted.header.number)) {
+            Ok((Change::Extended, number)) => self.touch(number),
+            Ok((Change::Reorganised(change), _)) => self.touch(change.ancestor.number.saturating_add(1)),
+            Ok((Change::Known | Change::Side, _)) | Err(_) => {}
+        }
+        Some(inserted)
     }
 
     /// Takes the uncles that came with a header, or queues a request for them. Uncles of a known header may be those

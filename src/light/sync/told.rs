@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::state::HeaderSync;
 use crate::{
-    consensus::{ChainError, Change, HeaderCandidate, VerifiedHeader, VerifiedUncles},
+    consensus::{ChainError, Change, HeaderCandidate, Inserted, VerifiedHeader, VerifiedUncles},
     light::{
         clock::Now,
         header_batch::{BatchError, decode_headers, encode_headers},
@@ -75,16 +75,8 @@ impl HeaderSync {
     }
 
     fn take_one(&mut self, header: HeaderCandidate, uncles: Option<Vec<Header>>) -> Result<bool, ToldError> {
-        let Some(chain) = self.chain.as_mut() else { return Err(ToldError::NotSynced) };
-        let inserted = chain.insert(header, Some(self.now.unix))?;
-        match &inserted.change {
-            Change::Extended => self.touch(inserted.header.number),
-            Change::Reorganised(change) => self.touch(change.ancestor.number.saturating_add(1)),
-            Change::Known => return Ok(true),
-            Change::Side => {}
-        }
-        let header = inserted.header;
-        if header.uncles_hash == EMPTY_UNCLES_HASH {
+        let Inserted { header, change } = self.add_to_chain(header).ok_or(ToldError::NotSynced)??;
+        if change == Change::Known || header.uncles_hash == EMPTY_UNCLES_HASH {
             return Ok(true);
         }
         self.backlog.add(&header);

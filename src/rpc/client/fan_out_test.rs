@@ -140,3 +140,34 @@ fn contents_of_another_block_are_not_taken() {
     let parent = mined.blocks[mined.blocks.len() - 2].0.hash();
     assert!(matches!(client.take_contents(&parent, &told), Err(ContentsError::Body(_))));
 }
+
+#[test]
+fn contents_with_any_other_byte_are_not_taken() {
+    let (mut mined, block, transaction, receipt) = with_contents();
+    let client = mined.client();
+    let (hash, told) = (block.hash(), contents(&[&transaction], &[&receipt]));
+    for at in 0..told.len() {
+        for bit in 0..8 {
+            let mut changed = told.clone();
+            changed[at] ^= 1 << bit;
+            assert!(client.take_contents(&hash, &changed).is_err(), "bit {bit} of byte {at}");
+        }
+        let longer = [&told[..at], &told[at..=at], &told[at..]].concat();
+        assert!(client.take_contents(&hash, &longer).is_err(), "byte {at} twice");
+    }
+    assert_eq!(client.contents(&hash), None);
+}
+
+proptest::proptest! {
+    #[test]
+    fn contents_of_any_bytes_are_not_taken(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+        let (mut mined, block, ..) = with_contents();
+        let client = mined.client();
+        let list = alloy_rlp::Header { list: true, payload_length: bytes.len() };
+        let mut framed = Vec::new();
+        list.encode(&mut framed);
+        framed.extend_from_slice(&bytes);
+        proptest::prop_assert!(client.take_contents(&block.hash(), &bytes).is_err());
+        proptest::prop_assert!(client.take_contents(&block.hash(), &framed).is_err());
+    }
+}

@@ -24,7 +24,7 @@ const RECONNECT_AFTER: Duration = Duration::from_millis(1_500);
 const TIME: &str = "local now = redis.call('TIME') return {tonumber(now[1]), tonumber(now[2])}";
 
 /// Sets a value that others can do without.
-const ROOM: &str = include_str!("room.lua");
+const ROOM: &str = concat!(include_str!("memory.lua"), include_str!("room.lua"));
 
 /// How much of a server's memory may be in use when such a value is set, in percent. The rest is for limits, keys and
 /// filters.

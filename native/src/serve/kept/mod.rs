@@ -27,6 +27,7 @@ use super::seal::Seal;
 use crate::budget;
 use crate::cluster::store::HotStore;
 use crate::light::LightService;
+use crate::metrics::register_counters;
 use crate::service::{Caller, HeldAnswer, Service as _};
 
 /// Bytes of answers that a front end keeps in memory.
@@ -89,7 +90,7 @@ impl KeptAnswers {
 
     /// Registers how often answers were found.
     pub(super) fn register(&self, registry: &mut Registry) {
-        for (name, help, counter) in [
+        let counters = [
             ("kept_answers_memory", "Answers about final blocks that were found in memory", &self.in_memory),
             ("kept_answers_store", "Answers about final blocks that were found in the store", &self.in_store),
             (
@@ -97,9 +98,8 @@ impl KeptAnswers {
                 "Answers about final blocks that were written to the store",
                 &self.written,
             ),
-        ] {
-            registry.register(name, help, counter.clone());
-        }
+        ];
+        register_counters(registry, counters);
     }
 
     /// Answers a message, from what is kept if possible. Returns the message if its answer may change with the head.
