@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::cargo::host_crates;
+use crate::cargo::program;
 use crate::shell::{Cmd, Log, ask, find, root, target_dir};
 use crate::steps::Outcome;
 use crate::tools::{self, newer};
@@ -71,8 +71,7 @@ pub(crate) struct Built {
 impl Built {
     /// Builds both.
     pub(crate) fn new(log: &mut Log) -> Result<Self, String> {
-        // The program is built with the tests that start it.
-        log.run(host_crates("test").args(&["--no-run", "--test", "program"]))?;
+        program(log)?;
         Ok(Self { token: compile(log)? })
     }
 

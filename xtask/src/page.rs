@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::cargo::host_crates;
+use crate::cargo::{host_crates, program};
 use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::{Outcome, Run};
 use crate::tools;
@@ -59,7 +59,7 @@ pub(crate) fn for_tests(log: &mut Log) -> Outcome {
 /// Builds the page and tests it in Chromium, served from its folder under the policy of the program, beside the program.
 pub(crate) fn test(log: &mut Log) -> Outcome {
     for_tests(log)?;
-    log.run(host_crates("test").args(&["--no-run", "--test", "program"]))?;
+    program(log)?;
     log.run(tests()).map(|_| String::new())
 }
 

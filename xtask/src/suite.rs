@@ -1,8 +1,9 @@
-//! `cargo xtask test`: runs all checks; those of the host run beside those of the browser package.
+//! `cargo xtask test`: runs all checks. Those of the host run beside those of the browser package, and those that compile
+//! beside the tests of both.
 
 use std::process::ExitCode;
 
-use crate::cargo::{host_crates, with_rocksdb};
+use crate::cargo::{host_crates, host_tests, with_rocksdb};
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{
@@ -44,12 +45,14 @@ const HOST: [Part; 7] = [
     part("specification", spec::check),
     part("dependencies", dependencies::check),
     part("packages", packages::check),
-    part("tests: core and native", native_tests),
+    part("tests: core and native", host_tests),
 ];
 
-/// Checks that mostly compile, after [`HOST`]. They run beside [`LAST`] at a lower priority, so that the tests there do
-/// not wait for them.
-const COMPILED: [Part; 5] = [
+/// Checks that mostly compile, after [`BROWSER`]. They run beside the tests of [`HOST`], which wait for servers for much of
+/// their time, and beside [`LAST`], at a lower priority, so that the tests do not wait for them. Until [`HOST`] has built its
+/// tests, they wait for cargo's lock.
+const COMPILED: [Part; 6] = [
+    part("tests: documentation", doc_tests),
     part("examples", examples),
     part("lint", lint),
     part("api documentation", api_docs),
@@ -144,13 +147,13 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
         }
     } else {
         std::thread::scope(|scope| {
-            let installed = scope.spawn(browser);
-            check(&run, &options, &HOST);
+            let host = scope.spawn(|| check(&run, &options, &HOST));
+            let installed = browser();
             scope.spawn(|| {
                 lower_priority();
                 compiled();
             });
-            if installed.join().unwrap_or(false) {
+            if host.join().is_ok() && installed {
                 check(&run, &options, &LAST);
             }
         });
@@ -211,12 +214,8 @@ fn format(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo fmt --all --check"))
 }
 
-/// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once; then
-/// their documentation. Examples are left out here: [`examples`] runs those of the core, and [`lint`] compiles all.
-fn native_tests(log: &mut Log) -> Outcome {
-    // On a slow machine, building all tests takes longer than running them.
-    let tests = host_crates("test").args(&["--no-fail-fast", "--lib", "--bins", "--tests"]);
-    log.run(tests.limit(60 * 60))?;
+/// Runs the examples in the documentation of the same crates.
+fn doc_tests(log: &mut Log) -> Outcome {
     plain(log, host_crates("test").arg("--doc"))
 }
 
