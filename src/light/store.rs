@@ -107,8 +107,8 @@ const GENERATION_HEADERS: usize = 4_096;
 /// Most trie nodes in a generation of the cache: about 100 bytes each, codes up to 24 kB.
 const GENERATION_NODES: usize = 100_000;
 
-/// Approximate limit of a generation of the cache, in bytes: about 200 blocks of the size usual on the main network.
-/// Blocks can be ten times as large, so a limit on their number is not enough.
+/// Approximate limit of a generation of the cache, in bytes, unless the host sets another one: about 200 blocks of the size
+/// usual on the main network. Blocks can be ten times as large, so a limit on their number is not enough.
 const GENERATION_BYTES: usize = 12 * 1024 * 1024;
 
 /// Memory that a trie node takes beside its own bytes, in bytes.
@@ -119,13 +119,27 @@ const NODE_BYTES: usize = 100;
 /// transaction is cached once the body of its block has shown the transaction.
 ///
 /// A crate for LRU caches would not replace this: facts of six kinds share one limit of bytes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct FactCache {
+    generation_bytes: usize,
     young: FactStore,
     old: FactStore,
     derived: Derived,
     touched: Vec<Touch>,
     sent: Vec<Sent>,
+}
+
+impl Default for FactCache {
+    fn default() -> Self {
+        Self {
+            generation_bytes: GENERATION_BYTES,
+            young: FactStore::default(),
+            old: FactStore::default(),
+            derived: Derived::default(),
+            touched: Vec::new(),
+            sent: Vec::new(),
+        }
+    }
 }
 
 impl FactStore {
@@ -209,6 +223,12 @@ impl FactCache {
         Self::default()
     }
 
+    /// Limits the blocks and the state that are kept, in bytes. What is there already goes as new facts come.
+    #[cfg(feature = "hosted")]
+    pub fn limit(&mut self, bytes: usize) {
+        self.generation_bytes = bytes / 2;
+    }
+
     /// Keeps the facts that a session has proven.
     pub fn absorb(&mut self, mut learned: FactStore) {
         if learned.is_empty() {
@@ -227,7 +247,7 @@ impl FactCache {
         #[cfg(feature = "local")]
         learned.unserved.clear();
         // One caller requested that much; most of it would not serve others.
-        if learned.bytes() > GENERATION_BYTES {
+        if learned.bytes() > self.generation_bytes {
             learned.bodies.clear();
             #[cfg(feature = "node-methods")]
             learned.relayed.clear();
@@ -237,7 +257,7 @@ impl FactCache {
         }
         remembered(core::mem::take(&mut learned.touched)).into_iter().for_each(|touch| self.remember(touch));
         self.remember_sent(core::mem::take(&mut learned.sent));
-        if self.young.bytes().saturating_add(learned.bytes()) > GENERATION_BYTES {
+        if self.young.bytes().saturating_add(learned.bytes()) > self.generation_bytes {
             self.old = core::mem::take(&mut self.young);
         }
         self.young.merge(learned);
@@ -489,13 +509,15 @@ mod tests {
         assert_eq!((GENERATION_ENTRIES, cache.young.bodies.len(), cache.old.bodies.len()), (512, 0, 600));
     }
 
+    /// What a message has learned of one block of this size.
+    fn learned(at: usize, block_bytes: usize) -> FactStore {
+        let body = Arc::new(VerifiedBody::of_hashes(hash(at), Vec::new()));
+        FactStore { bodies: [(hash(at), body)].into(), block_bytes, ..FactStore::default() }
+    }
+
     /// A few large blocks fill a generation as many small ones do. What one caller alone has read is not kept.
     #[test]
     fn the_bytes_of_a_generation_are_limited() {
-        let learned = |at: usize, block_bytes: usize| {
-            let body = Arc::new(VerifiedBody::of_hashes(hash(at), Vec::new()));
-            FactStore { bodies: [(hash(at), body)].into(), block_bytes, ..FactStore::default() }
-        };
         let mut cache = FactCache::new();
         cache.absorb(learned(1, GENERATION_BYTES));
         assert_eq!((cache.young.bodies.len(), cache.young.bytes()), (1, GENERATION_BYTES));
@@ -503,6 +525,21 @@ mod tests {
         assert_eq!((cache.young.bodies.len(), cache.old.bodies.len()), (1, 1));
         cache.absorb(learned(3, GENERATION_BYTES + 1));
         assert_eq!((cache.young.bodies.len(), cache.young.bytes(), cache.old.bodies.len()), (1, 1, 1));
+    }
+
+    #[cfg(feature = "hosted")]
+    #[test]
+    fn a_host_limits_the_bytes_of_the_cache() {
+        let mut cache = FactCache::new();
+        cache.limit(2_000);
+        for at in 0..100 {
+            cache.absorb(learned(at, 100));
+            assert!(cache.young.bytes() + cache.old.bytes() <= 2_000, "after {at}");
+        }
+        cache.absorb(learned(100, 1_001));
+        let own = FactStore::default();
+        let known = Known::new(&own, &cache);
+        assert!(known.body(&hash(99)).is_some() && known.body(&hash(100)).is_none());
     }
 
     #[test]

@@ -281,6 +281,12 @@ impl<S: Share> SharedClient<S> {
         self.filters.write().close(connection.number());
     }
 
+    /// Limits the proven blocks and the state that are kept for later messages, in bytes.
+    #[cfg(feature = "hosted")]
+    pub fn limit_cache(&self, bytes: usize) {
+        self.cache.write().limit(bytes);
+    }
+
     /// Tells the subscriptions of transactions that were sent through this host or another one.
     #[cfg(feature = "hosted")]
     pub fn tell_sent(&self, transactions: &[B256]) {

@@ -105,6 +105,21 @@ test('everything is reached and worked by the keyboard', async (t) => {
   });
 });
 
+test('links to sections end at their headings', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    for (const name of ['Play', 'Blocks', 'Tamper']) {
+      await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name }).click();
+      // Below the header that stays at the top.
+      const arrived = (id) => Math.abs(document.getElementById(id).getBoundingClientRect().top - 80) < 2;
+      await page.waitForFunction(arrived, name.toLowerCase());
+      await page.waitForTimeout(250);
+      assert.ok(await page.evaluate(arrived, name.toLowerCase()), `${name} stays there`);
+    }
+  }, { viewport: SIZES.phone });
+});
+
 test('the page stays small: bytes and requests up to the first proven answer', async (t) => {
   const site = await startSite('dev');
   t.after(site.stop);

@@ -61,7 +61,10 @@ async fn serve(
     };
     let light = LightService::start(network, begin, backends, options(args, index.is_some()));
     let light = Arc::new(light);
+    let cache_bytes = args.cache << 20;
+    light.limit_cache(usize::try_from(cache_bytes / 2).unwrap_or(usize::MAX));
     if let Some(index) = &index {
+        index.limit_cache(cache_bytes / 6);
         index.follow(light.proven_chain());
     }
     let settled = light.settled(ANNOUNCE_TIMEOUT);
@@ -82,6 +85,7 @@ async fn serve(
         name,
     };
     let front_end = Arc::new(FrontEnd::start(parts));
+    front_end.limit_kept_answers(cache_bytes / 3);
     let keys = args.keys.then(|| access.access());
     let bound = serving::bind_with(front_end.clone(), &args.server, keys).await?;
     // It ends with this function.

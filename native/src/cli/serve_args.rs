@@ -55,6 +55,10 @@ pub struct ServeArgs {
     /// Work floor in percent, as of `rootlight light`
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
     pub min_work: u64,
+    /// Memory for what is kept for later messages, in MiB: half for proven blocks and state, a third for answers about final
+    /// blocks, a sixth for blocks of the index
+    #[arg(long, value_name = "MIB", default_value_t = 48, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    pub cache: u64,
     /// Flags of calls.
     #[command(flatten)]
     pub calls: CallArgs,

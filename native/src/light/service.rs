@@ -233,6 +233,11 @@ impl LightService {
         self.shared.client.take_over(id, bytes, sent, sync::now())
     }
 
+    /// Limits the proven blocks and the state that are kept for later messages, in bytes (24 MiB otherwise).
+    pub fn limit_cache(&self, bytes: usize) {
+        self.shared.client.limit_cache(bytes);
+    }
+
     /// Tells subscriptions of transactions that were sent through this light client or another one.
     pub fn tell_sent(&self, transactions: &[B256]) {
         self.shared.client.tell_sent(transactions);

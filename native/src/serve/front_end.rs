@@ -102,6 +102,11 @@ impl FrontEnd {
         Self { light, filters, sent, kept, ahead, fan_out, store, access, name, messages, tasks }
     }
 
+    /// Limits the answers about final blocks that are kept in memory, in bytes (16 MiB otherwise).
+    pub fn limit_kept_answers(&self, bytes: u64) {
+        self.kept.limit(bytes);
+    }
+
     /// Answers a message from the block that this front end shows.
     fn answer_now<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
         if Calls::may_be(&message) {

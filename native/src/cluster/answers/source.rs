@@ -124,6 +124,11 @@ impl IndexSource {
         Ok(Arc::new(source))
     }
 
+    /// Limits the blocks that are kept, in bytes (8 MiB otherwise).
+    pub fn limit_cache(&self, bytes: u64) {
+        self.blocks.set_capacity(bytes);
+    }
+
     /// Names the chain that blocks are compared with. Until then the index answers nothing; the first chain counts.
     pub fn follow(&self, chain: ProvenChain) {
         let _ = self.chain.set(chain);

@@ -30,7 +30,7 @@ use crate::light::LightService;
 use crate::metrics::register_counters;
 use crate::service::{Caller, HeldAnswer, Service as _};
 
-/// Bytes of answers that a front end keeps in memory.
+/// Bytes of answers that a front end keeps in memory, unless another limit is set.
 const MEMORY: u64 = 16 << 20;
 
 /// Longest result that is kept, in bytes.
@@ -86,6 +86,11 @@ impl KeptAnswers {
             in_store: Counter::default(),
             written: Counter::default(),
         }
+    }
+
+    /// Limits the answers in memory, in bytes.
+    pub(super) fn limit(&self, bytes: u64) {
+        self.kept.set_capacity(bytes);
     }
 
     /// Registers how often answers were found.
