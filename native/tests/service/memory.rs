@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::programs::Program;
 
 /// A run of at least this length has to keep its memory flat. Its small caches are full before the second quarter; after that
-/// the headers grow, about 2 MB a quarter, up to the newest 8,192.
+/// the headers grow, by about 2 kB a block, up to the newest 8,192.
 const LONG: Duration = Duration::from_secs(3_000);
 /// Growth from the second to the last quarter of a run that counts as flat, in percent.
 const GROWTH: u64 = 125;
