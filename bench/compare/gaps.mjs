@@ -101,7 +101,7 @@ async function longest(again) {
     globalThis.gaps.length = 0;
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
-  // More gaps than a call takes arguments.
+  // `Math.max(...gaps)` fails: there are more gaps than a call can take arguments.
   return (again ? globalThis.gaps : globalThis.start).reduce((most, gap) => Math.max(most, gap), 0);
 }
 

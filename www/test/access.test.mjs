@@ -111,7 +111,7 @@ test('links to sections end at their headings', async (t) => {
   await onPage(browser, site, async (page) => {
     for (const name of ['Play', 'Blocks', 'Tamper']) {
       await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name }).click();
-      // Below the header that stays at the top.
+      // A section ends its way 80 pixels below the top (`scroll-padding-top`), below the bar that stays there.
       const arrived = (id) => Math.abs(document.getElementById(id).getBoundingClientRect().top - 80) < 2;
       await page.waitForFunction(arrived, name.toLowerCase());
       await page.waitForTimeout(250);

@@ -33,8 +33,8 @@ pub(crate) fn host_tests(log: &mut Log) -> Outcome {
     Ok(String::new())
 }
 
-/// Builds the program with the tests that start it, unless [`host_tests`] has: cargo would wait for what is compiled
-/// meanwhile.
+/// Builds the program with the tests that start it, unless [`host_tests`] has built it in this run: cargo would only wait
+/// for the lock that a check beside this one holds.
 pub(crate) fn program(log: &mut Log) -> Result<(), String> {
     if PROGRAM.get().is_some() {
         return Ok(());

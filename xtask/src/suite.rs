@@ -49,8 +49,8 @@ const HOST: [Part; 7] = [
 ];
 
 /// Checks that mostly compile, after [`BROWSER`]. They run beside the tests of [`HOST`], which wait for servers for much of
-/// their time, and beside [`LAST`], at a lower priority, so that the tests do not wait for them. Until [`HOST`] has built its
-/// tests, they wait for cargo's lock.
+/// their time, and beside [`LAST`], at a lower priority, so that the tests do not wait for them. The first of these checks
+/// waits for cargo's lock until [`HOST`] has built its tests.
 const COMPILED: [Part; 6] = [
     part("tests: documentation", doc_tests),
     part("examples", examples),

@@ -175,7 +175,7 @@ impl World {
     fn front_end(&self, turn: usize) -> Command {
         let mut command = self.serve();
         command.args(["--keys", "--http-port", &self.ports[turn].to_string()]);
-        // Small enough to be full early in a long run, so that any growth after that is something else.
+        // These caches are full early in a long run. Memory that grows after that is not theirs.
         command.args(["--cache", "6"]);
         command.args(self.shared(&self.index));
         command

@@ -88,7 +88,7 @@ impl KeptAnswers {
         }
     }
 
-    /// Limits the answers in memory, in bytes.
+    /// Sets how many bytes of answers are kept in memory.
     pub(super) fn limit(&self, bytes: u64) {
         self.kept.set_capacity(bytes);
     }
