@@ -120,6 +120,23 @@ test('links to sections end at their headings', async (t) => {
   }, { viewport: SIZES.phone });
 });
 
+test('a link to a section holds while what is above it grows', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    const distance = await page.evaluate(async () => {
+      document.querySelector('nav a[href="#play"]').click();
+      for (let height = 40; height <= 400; height += 40) {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        document.getElementById('explorer').style.paddingBottom = `${height}px`;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      return document.getElementById('play').getBoundingClientRect().top;
+    });
+    assert.ok(Math.abs(distance - 80) < 2, `the section is ${distance} pixels below the top`);
+  }, { viewport: SIZES.phone });
+});
+
 test('the page stays small: bytes and requests up to the first proven answer', async (t) => {
   const site = await startSite('dev');
   t.after(site.stop);
