@@ -1,28 +1,33 @@
 // Dark and light: the system's choice, unless the visitor presses the button.
-import { createStore, get, set } from 'idb-keyval';
+import { createStore, get, set, type UseStore } from 'idb-keyval';
 import { byId } from './dom.ts';
 
 type Theme = 'dark' | 'light';
 
 const KEY = 'theme';
 
-/** Where the choice is kept. `localStorage` would stop the thread until the browser has read it from the disk. */
-function store() {
-  return createStore('rootlight-page', 'choices');
-}
-
 /** Storage may be denied; the choice then lasts as long as the page. */
-async function kept(): Promise<Theme | undefined> {
-  const value: unknown = await get(KEY, store()).catch(() => undefined);
-  return value === 'dark' || value === 'light' ? value : undefined;
+async function kept(store: UseStore): Promise<Theme | undefined> {
+  try {
+    const value: unknown = await get(KEY, store);
+    return value === 'dark' || value === 'light' ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
-async function keep(value: Theme): Promise<void> {
-  await set(KEY, value, store()).catch(() => {});
+async function keep(value: Theme, store: UseStore): Promise<void> {
+  try {
+    await set(KEY, value, store);
+  } catch {
+    // The choice is shown anyhow.
+  }
 }
 
 export function theme(): void {
   const button = byId('theme');
+  // `localStorage` would stop the thread until the browser has read it from the disk.
+  const store = createStore('rootlight-page', 'choices');
   const system = matchMedia('(prefers-color-scheme: dark)');
   let chosen: Theme | undefined;
   const apply = () => {
@@ -32,12 +37,12 @@ export function theme(): void {
   };
   button.addEventListener('click', () => {
     chosen = document.documentElement.dataset['theme'] === 'dark' ? 'light' : 'dark';
-    void keep(chosen);
+    void keep(chosen, store);
     apply();
   });
   system.addEventListener('change', apply);
   apply();
-  void kept().then((value) => {
+  void kept(store).then((value) => {
     chosen ??= value;
     apply();
   });

@@ -67,6 +67,22 @@ test('the colours follow the system until the visitor chooses, and the choice is
   }, { colorScheme: 'dark' });
 });
 
+test('where storage is denied the page works, and the colours last until it is left', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  const script = () => {
+    indexedDB.open = () => {
+      throw new DOMException('denied', 'SecurityError');
+    };
+  };
+  await onPage(browser, site, async (page) => {
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await paper();
+    await page.getByRole('button', { name: 'Dark colours' }).click();
+    assert.notEqual(await paper(), dark);
+  }, { colorScheme: 'dark', script });
+});
+
 test('everything is reached and worked by the keyboard', async (t) => {
   const site = await serveFolder();
   t.after(site.stop);

@@ -7,9 +7,10 @@ export const startBrowser = () => chromium.launch({ executablePath: PROGRAMS, ar
 
 /**
  * Opens an address in a tab of its own. Returns {page, complaints, requests, close}: `complaints` are errors of scripts, lines
- * that the browser writes about its policy, and requests to other servers; `requests` all addresses that were fetched.
+ * that the browser writes about its policy, and requests to other servers; `requests` all addresses that were fetched. `script`
+ * runs before the page's own scripts.
  */
-export async function openPage(browser, url, options = {}) {
+export async function openPage(browser, url, { script, ...options } = {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
@@ -30,6 +31,7 @@ export async function openPage(browser, url, options = {}) {
     globalThis.violations = [];
     document.addEventListener('securitypolicyviolation', (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
   });
+  if (script) await page.addInitScript(script);
   await page.goto(url);
   return { page, complaints, requests, close: () => context.close() };
 }
