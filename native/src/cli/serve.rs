@@ -16,7 +16,7 @@ use crate::cluster::keys::{ClusterAccess, ClusterKeys};
 use crate::cluster::store::{HotStore, PREFIX, StoreConfig};
 use crate::cluster::{IndexSource, with_index};
 use crate::light::{LightOptions, LightService, Start, start};
-use crate::serve::{AdminPage, AdminParts, AdminToken, FrontEnd, FrontEndParts, NewBlocks};
+use crate::serve::{AdminPage, AdminParts, AdminToken, CacheSizes, FrontEnd, FrontEndParts, NewBlocks};
 use crate::unix_time::unix_time;
 use crate::upstream::{self, HttpConfig, SharedUpstream};
 
@@ -54,17 +54,15 @@ async fn serve(
     let chain = network.chain_id;
     let (backends, new_blocks) = NewBlocks::watch(backends);
     let shared = connect(args).await?;
-    let index = index(args, &network).await?;
+    let caches = CacheSizes::of_mib(args.cache);
+    let index = index(args, &network, caches.index_blocks).await?;
     let backends = match &index {
         Some(index) => with_index(backends, index),
         None => backends,
     };
-    let light = LightService::start(network, begin, backends, options(args, index.is_some()));
+    let light = LightService::start(network, begin, backends, options(args, caches.facts, index.is_some()));
     let light = Arc::new(light);
-    let cache_bytes = args.cache << 20;
-    light.limit_cache(usize::try_from(cache_bytes / 2).unwrap_or(usize::MAX));
     if let Some(index) = &index {
-        index.limit_cache(cache_bytes / 6);
         index.follow(light.proven_chain());
     }
     let settled = light.settled(ANNOUNCE_TIMEOUT);
@@ -83,9 +81,9 @@ async fn serve(
         secret,
         chain,
         name,
+        kept_bytes: caches.answers,
     };
     let front_end = Arc::new(FrontEnd::start(parts));
-    front_end.limit_kept_answers(cache_bytes / 3);
     let keys = args.keys.then(|| access.access());
     let bound = serving::bind_with(front_end.clone(), &args.server, keys).await?;
     // It ends with this function.
@@ -118,7 +116,7 @@ async fn admin_page(
     Ok(Some(page))
 }
 
-fn options(args: &ServeArgs, index: bool) -> LightOptions {
+fn options(args: &ServeArgs, cache_bytes: usize, index: bool) -> LightOptions {
     LightOptions {
         policy: args.calls.policy(),
         min_depth: args.min_depth,
@@ -128,6 +126,7 @@ fn options(args: &ServeArgs, index: bool) -> LightOptions {
         host_tells_sent: !args.cluster.is_empty(),
         index,
         spread: true,
+        cache_bytes: Some(cache_bytes),
         ..LightOptions::default()
     }
 }
@@ -154,9 +153,13 @@ async fn connect(args: &ServeArgs) -> Result<Option<Shared>, CommandError> {
 }
 
 /// Opens the index, if the database has one.
-async fn index(args: &ServeArgs, network: &Network) -> Result<Option<Arc<IndexSource>>, CommandError> {
+async fn index(
+    args: &ServeArgs,
+    network: &Network,
+    cache_bytes: u64,
+) -> Result<Option<Arc<IndexSource>>, CommandError> {
     let Some(address) = &args.index else { return Ok(None) };
-    match IndexSource::open(address, Arc::new(network.clone())).await {
+    match IndexSource::open(address, Arc::new(network.clone()), cache_bytes).await {
         Ok(index) => Ok(Some(index)),
         Err(IndexError::OlderSchema { found: 0, .. }) => {
             info!("the database has no index (rootlight index makes one)");

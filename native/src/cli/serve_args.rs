@@ -7,6 +7,7 @@ use rootlight::light::{MAX_AGE, Unproven};
 
 use super::calls::CallArgs;
 use super::server_args::ServerArgs;
+use crate::serve::CacheSizes;
 
 /// Flags of `serve`.
 #[derive(Debug, Args)]
@@ -57,7 +58,7 @@ pub struct ServeArgs {
     pub min_work: u64,
     /// Memory for what is kept for later messages, in MiB: half for proven blocks and state, a third for answers about final
     /// blocks, a sixth for blocks of the index
-    #[arg(long, value_name = "MIB", default_value_t = 48, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    #[arg(long, value_name = "MIB", default_value_t = CacheSizes::DEFAULT_MIB, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     pub cache: u64,
     /// Flags of calls.
     #[command(flatten)]

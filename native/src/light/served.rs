@@ -67,7 +67,8 @@ impl ServedHead {
 
     /// Whether the head has been reached.
     pub(crate) fn is_reached(&self) -> bool {
-        self.newest().is_some()
+        let sync = self.shared.client.sync();
+        sync.is_synced() && sync.chain().is_some()
     }
 
     /// The last verified blocks, newest first, at most `count`, and the proven work of the chain. `None` until the head

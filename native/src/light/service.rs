@@ -79,6 +79,8 @@ pub struct LightOptions {
     /// Whether the upstreams are one service: requests are spread over those that are equally good, and another one is
     /// asked as well when the first is slow.
     pub spread: bool,
+    /// Most bytes of proven blocks and state that are kept for later messages; `None` for what every client keeps.
+    pub cache_bytes: Option<usize>,
 }
 
 impl Default for LightOptions {
@@ -95,6 +97,7 @@ impl Default for LightOptions {
             host_tells_sent: false,
             index: false,
             spread: false,
+            cache_bytes: None,
         }
     }
 }
@@ -181,7 +184,11 @@ impl LightService {
             balance: options.spread,
             bans: Some(bans),
         };
-        Shared::new(network, start, config, options.sync, secret())
+        let shared = Shared::new(network, start, config, options.sync, secret());
+        if let Some(bytes) = options.cache_bytes {
+            shared.client.limit_cache(bytes);
+        }
+        shared
     }
 
     fn launch(
@@ -231,11 +238,6 @@ impl LightService {
     /// The bytes are no filter of this version.
     pub fn take_over(&self, id: u128, bytes: &[u8], sent: &[B256]) -> Result<(), CarriedError> {
         self.shared.client.take_over(id, bytes, sent, sync::now())
-    }
-
-    /// Limits the proven blocks and the state that are kept for later messages, in bytes (24 MiB otherwise).
-    pub fn limit_cache(&self, bytes: usize) {
-        self.shared.client.limit_cache(bytes);
     }
 
     /// Tells subscriptions of transactions that were sent through this light client or another one.

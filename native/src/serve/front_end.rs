@@ -72,6 +72,8 @@ pub struct FrontEndParts {
     pub chain: u64,
     /// The name of this front end, which no other has: letters and digits.
     pub name: String,
+    /// Most bytes of answers about final blocks that are kept in memory.
+    pub kept_bytes: u64,
 }
 
 impl FrontEnd {
@@ -82,7 +84,8 @@ impl FrontEnd {
         let (store_of_heads, values) = (parts.store_of_heads, parts.store_of_values);
         let seal = Seal::new(secret);
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
-        let kept = KeptAnswers::new(values.clone(), seal.clone(), &format!("{chain} {}", light.settings()));
+        let settings = format!("{chain} {}", light.settings());
+        let kept = KeptAnswers::new(values.clone(), seal.clone(), &settings, parts.kept_bytes);
         let fan_out =
             FanOut::new(light.clone(), new_blocks.clone(), values.clone(), seal.clone(), name.clone(), chain);
         let fan_out = Arc::new(fan_out);
@@ -100,11 +103,6 @@ impl FrontEnd {
         ];
         let messages = AtomicU64::new(0);
         Self { light, filters, sent, kept, ahead, fan_out, store, access, name, messages, tasks }
-    }
-
-    /// Limits the answers about final blocks that are kept in memory, in bytes (16 MiB otherwise).
-    pub fn limit_kept_answers(&self, bytes: u64) {
-        self.kept.limit(bytes);
     }
 
     /// Answers a message from the block that this front end shows.

@@ -7,6 +7,7 @@
 mod admin;
 mod ahead;
 mod backend;
+mod cache_sizes;
 mod calls;
 mod fan_out;
 mod filters;
@@ -18,4 +19,5 @@ mod sent;
 
 pub use admin::{AdminPage, AdminParts, AdminToken, TokenError};
 pub use backend::NewBlocks;
+pub use cache_sizes::CacheSizes;
 pub use front_end::{FrontEnd, FrontEndParts};

@@ -114,7 +114,7 @@ impl Setting {
         let backend = Backend { replay: open(), lacks_blocks: false.into(), bodies: zero(), foreign: zero() };
         let backend = Arc::new(backend);
         let network = Arc::new(Network::regtest());
-        let index = IndexSource::open(&server.address("postgres"), network).await.unwrap();
+        let index = IndexSource::open(&server.address("postgres"), network, 8 << 20).await.unwrap();
         let start = at(&backend.replay, START);
         let front = started(start, with_index(vec![backend.clone()], &index), true).await;
         index.follow(front.proven_chain());
@@ -346,8 +346,8 @@ async fn blocks_that_the_index_lacks_are_named() {
 async fn an_index_of_another_network_is_refused_and_one_that_is_away_is_not() {
     let Some(setting) = Setting::new().await else { return };
     let address = setting.server.address("postgres");
-    let refused = IndexSource::open(&address, Arc::new(Network::mainnet())).await.unwrap_err();
+    let refused = IndexSource::open(&address, Arc::new(Network::mainnet()), 8 << 20).await.unwrap_err();
     assert!(matches!(refused, IndexError::OtherNetwork { .. }), "{refused}");
     setting.server.end("QUIT");
-    assert!(IndexSource::open(&address, Arc::new(Network::mainnet())).await.is_ok());
+    assert!(IndexSource::open(&address, Arc::new(Network::mainnet()), 8 << 20).await.is_ok());
 }

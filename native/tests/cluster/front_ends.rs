@@ -179,6 +179,7 @@ impl World {
             secret,
             chain: 33,
             name,
+            kept_bytes: 16 << 20,
         };
         self.front_ends.push(Arc::new(FrontEnd::start(parts)));
     }

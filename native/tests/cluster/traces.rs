@@ -97,7 +97,7 @@ impl World {
         let start = format!("0:{genesis}");
         load(&chain, &database, &start).await;
         let network = Network::regtest();
-        let index = IndexSource::open(&url, Arc::new(network.clone())).await.unwrap();
+        let index = IndexSource::open(&url, Arc::new(network.clone()), 8 << 20).await.unwrap();
         let backend: SharedUpstream = Arc::new(Backend::new(chain.clone()));
         let begin = start_checkpoint(Some(&format!("{START}:{above}")), &network).unwrap();
         let front = LightService::start(network, begin, with_index(vec![backend], &index), options(true));

@@ -34,10 +34,8 @@ const LOG_CONNECTIONS: usize = 4;
 const LOG_QUESTIONS: usize = 16;
 /// Time of a question about logs, a third of the time that a message has.
 const LOG_TIME: Duration = Duration::from_secs(20);
-/// Bytes of checked blocks that are kept: a block's body and receipts are asked for one after the other. Answers about
-/// blocks that are asked for again and again are kept elsewhere.
-const CACHE_BYTES: u64 = 8 * 1024 * 1024;
-/// Blocks that are kept, as an estimate for the cache.
+/// Checked blocks that are kept, as an estimate for the cache: a block's body and receipts are asked for one after the
+/// other. Answers about blocks that are asked for again and again are kept elsewhere.
 const CACHE_BLOCKS: usize = 2_000;
 /// Transactions whose blocks are remembered.
 const CACHE_PLACES: usize = 32_768;
@@ -93,13 +91,13 @@ impl std::fmt::Debug for IndexSource {
 }
 
 impl IndexSource {
-    /// Opens the index at `postgres://...` of this network. A database that cannot be reached now is tried again when
-    /// something is asked.
+    /// Opens the index at `postgres://...` of this network, of which at most `cache_bytes` of checked blocks are kept. A
+    /// database that cannot be reached now is tried again when something is asked.
     ///
     /// # Errors
     /// [`IndexError::Address`]; [`IndexError::OtherNetwork`], [`IndexError::OlderSchema`] or [`IndexError::NewerSchema`] if
     /// the database was reached.
-    pub async fn open(url: &str, network: Arc<Network>) -> Result<Arc<Self>, IndexError> {
+    pub async fn open(url: &str, network: Arc<Network>, cache_bytes: u64) -> Result<Arc<Self>, IndexError> {
         let database = Database::parse(url, rustls::ClientConfig::clone(&tls_config()))?;
         let source = Self {
             database,
@@ -108,7 +106,7 @@ impl IndexSource {
             chain: OnceLock::new(),
             brief: Admission::new(BRIEF_QUESTIONS, BRIEF_CONNECTIONS, BRIEF_TIME, true),
             long: Admission::new(LOG_QUESTIONS, LOG_CONNECTIONS, LOG_TIME, false),
-            blocks: Cache::with_weighter(CACHE_BLOCKS, CACHE_BYTES, Bytes),
+            blocks: Cache::with_weighter(CACHE_BLOCKS, cache_bytes, Bytes),
             places: Cache::new(CACHE_PLACES),
             answered: AtomicU64::new(0),
             missed: AtomicU64::new(0),
@@ -122,11 +120,6 @@ impl IndexSource {
             Ok(_) => {}
         }
         Ok(Arc::new(source))
-    }
-
-    /// Limits the blocks that are kept, in bytes (8 MiB otherwise).
-    pub fn limit_cache(&self, bytes: u64) {
-        self.blocks.set_capacity(bytes);
     }
 
     /// Names the chain that blocks are compared with. Until then the index answers nothing; the first chain counts.

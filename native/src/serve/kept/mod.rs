@@ -30,9 +30,6 @@ use crate::light::LightService;
 use crate::metrics::register_counters;
 use crate::service::{Caller, HeldAnswer, Service as _};
 
-/// Bytes of answers that a front end keeps in memory, unless another limit is set.
-const MEMORY: u64 = 16 << 20;
-
 /// Longest result that is kept, in bytes.
 const LONGEST: usize = 64 << 10;
 
@@ -73,24 +70,20 @@ pub(super) struct KeptAnswers {
 }
 
 impl KeptAnswers {
-    /// Answers of light clients with these settings, which every answer may depend on.
-    pub(super) fn new(store: Arc<HotStore>, seal: Seal, settings: &str) -> Self {
+    /// Answers of light clients with these settings, which every answer may depend on; so many bytes of them are kept in
+    /// memory.
+    pub(super) fn new(store: Arc<HotStore>, seal: Seal, settings: &str, bytes: u64) -> Self {
         Self {
             store,
             seal,
             settings: keccak256(settings),
-            kept: Cache::with_weighter(10_000, MEMORY, Weight),
+            kept: Cache::with_weighter(10_000, bytes, Weight),
             absent: Cache::new(MAX_ABSENT),
             writes: Arc::new(Semaphore::new(MAX_WRITES)),
             in_memory: Counter::default(),
             in_store: Counter::default(),
             written: Counter::default(),
         }
-    }
-
-    /// Sets how many bytes of answers are kept in memory.
-    pub(super) fn limit(&self, bytes: u64) {
-        self.kept.set_capacity(bytes);
     }
 
     /// Registers how often answers were found.
