@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openPage, ready, startBrowser } from './lib/browser.mjs';
-import { onPage as on, openForm } from './lib/page.mjs';
+import { has, onPage as on, openForm } from './lib/page.mjs';
 import { call, serveFolder, startProgram, startSite } from './lib/site.mjs';
 
 let browser;
@@ -58,9 +58,8 @@ test('a page without a server proves blocks of a chain in its own tab', async (t
     const workers = workersOf(page);
     assert.ok(workers.length >= 2 && workers.every((name) => name === 'dev-worker'), workers.join());
     await page.getByText('What do the labels mean?').click();
-    assert.equal(await page.locator('.chain .block').count(), 6);
-    await page.waitForSelector('.drawing .verdict');
-    assert.equal(await page.locator('.drawing .verdict.good').count(), 4, 'every step holds');
+    await has(page, '.chain .block', 6);
+    await has(page, '.drawing .verdict.good', 4);
     assert.equal(await page.locator('.drawing .verdict.bad').count(), 0);
     for (const id of ['chain', 'proof', 'explorer', 'liar', 'playground']) assert.ok((await page.textContent(`#${id}`)).length > 100, id);
     await page.getByRole('button', { name: 'Mine a block' }).first().click();
@@ -74,8 +73,8 @@ test('a real block of the main network is drawn, and equal bytes light up togeth
   t.after(site.stop);
   await onPage(site, async (page) => {
     await page.getByRole('button', { name: 'Main network, block 9,000,000' }).click();
+    await has(page, '.fold', 13);
     assert.equal(await page.locator('.drawing .verdict.good').count(), 4);
-    assert.equal(await page.locator('.fold').count(), 13);
     await page.locator('.bytes', { hasText: 'hash for merged mining' }).hover();
     const lit = await page.locator('.bytes.lit .name').allTextContents();
     assert.deepEqual(lit, ['Rootstock header', 'hash for merged mining']);
@@ -90,13 +89,14 @@ test('a page from the program proves that program’s blocks as they are mined',
     assert.equal(await page.getAttribute('html', 'data-ready'), 'server');
     assert.ok(requests.some(({ method }) => method === 'POST'), 'it asks its own server');
     assert.deepEqual(workersOf(page), ['worker']);
-    assert.equal(await page.locator('.fold').count(), 13, 'a chain without mined blocks: the drawing is of the main network');
+    // A chain without mined blocks: the drawing is of the main network.
+    await has(page, '.fold', 13);
     await page.getByRole('button', { name: 'Mine a block' }).first().click();
     await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#1');
     await call(site.node, 'evm_mine');
     await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#2');
     await page.getByRole('button', { name: 'Show the newest block' }).click();
-    await page.waitForFunction(() => document.querySelectorAll('.drawing .verdict.good').length === 4);
+    await has(page, '.drawing .verdict.good', 4);
   });
 });
 
@@ -107,7 +107,7 @@ test('a page from a light client of a recording shows its chain', async (t) => {
   await onPage(site, async (page) => {
     assert.equal(await page.getAttribute('html', 'data-ready'), 'server');
     assert.equal(await page.textContent('#head'), '#75');
-    await page.waitForFunction(() => document.querySelectorAll('.drawing .verdict.good').length === 4);
+    await has(page, '.drawing .verdict.good', 4);
   });
 });
 

@@ -15,5 +15,9 @@ export async function onPage(browser, site, work, { hash = '', ...options } = {}
   }
 }
 
+/** Waits until the page has so many elements. */
+export const has = (page, selector, count) =>
+  page.waitForFunction(([selector, count]) => document.querySelectorAll(selector).length === count, [selector, count]);
+
 /** Opens one of the explorer's forms. */
 export const openForm = (page, name) => page.locator('#explorer .tab', { hasText: name }).click();
