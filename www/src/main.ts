@@ -67,7 +67,7 @@ function sections(session: Session): (() => void)[] {
   return [
     () => {
       const proof = proofView(byId('proof'), session);
-      chainView(byId('chain'), session, (number) => proof.show(number));
+      chainView(byId('chain'), session, proof.show);
     },
     () => explorerView(byId('explorer'), session),
     () => tamperView(byId('liar'), session),

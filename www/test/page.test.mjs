@@ -82,6 +82,29 @@ test('a real block of the main network is drawn, and equal bytes light up togeth
   });
 });
 
+test('a block of the main network that is chosen early stays chosen when the chain appears', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  const script = () => {
+    const observer = new MutationObserver(() => {
+      const [, real] = document.querySelectorAll('#proof .tab');
+      if (!real) return;
+      observer.disconnect();
+      real.click();
+    });
+    observer.observe(document, { childList: true, subtree: true });
+  };
+  await onPage(site, async (page) => {
+    await has(page, '.chain .block', 6);
+    await page.getByRole('button', { name: 'This chain, block 5' }).waitFor();
+    await page.waitForTimeout(500);
+    assert.equal(await page.locator('.fold').count(), 13);
+    assert.equal(await page.getAttribute('#proof .tab:last-child', 'aria-pressed'), 'true');
+    await page.locator('.chain .block').nth(1).click();
+    await page.getByRole('button', { name: 'This chain, block 4', pressed: true }).waitFor();
+  }, { script });
+});
+
 test('a page from the program proves that program’s blocks as they are mined', async (t) => {
   const site = await startSite('dev');
   t.after(site.stop);

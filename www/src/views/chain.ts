@@ -16,7 +16,7 @@ const FINAL = 120;
 
 const trusted = (depth: number): string => (depth >= FINAL ? ', final' : depth >= SAFE ? ', safe' : `, safe from ${SAFE}`);
 
-export function chainView(root: HTMLElement, session: Session, choose: (number: number) => void): void {
+export function chainView(root: HTMLElement, session: Session, choose: (number: number, asked: boolean) => void): void {
   const list = el('ol', { class: 'chain', 'aria-label': 'Newest blocks, newest first' });
   const about = el('div', { class: 'about' });
   const tools = el('div', { class: 'row' });
@@ -27,7 +27,7 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     const number = Number(block.number);
     const select = () => {
       pick(number);
-      choose(number);
+      choose(number, true);
     };
     const count = block.transactions.length;
     return el('li', {},
@@ -85,7 +85,7 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     }
     if (chosen === undefined || chosen > head) {
       pick(head);
-      choose(head);
+      choose(head, false);
     } else {
       void describe(chosen);
     }
@@ -94,7 +94,7 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
   fill(root, tools, list, about);
   const newest = action('Show the newest block', () => {
     pick(session.head);
-    choose(session.head);
+    choose(session.head, true);
   });
   tools.append(newest);
   // On a development chain anybody may mine; the server decides whether this page may.

@@ -8,21 +8,33 @@ import { type MiningProof, prove } from '../proof/mining.ts';
 import { reasonOf } from '../words.ts';
 
 export interface ProofView {
-  /** Draws the proof of a block. */
-  show(number: number): void;
+  /** Draws the proof of a block. One that no visitor asked for does not replace what a visitor has chosen. */
+  show(number: number, asked: boolean): void;
 }
 
 export function proofView(root: HTMLElement, session: Session): ProofView {
   const body = el('div', { class: 'proof-body' });
   let chosen = 0;
   let turn = 0;
+  /** Whether a visitor has chosen the block of the main network. */
+  let isPinned = false;
   const own = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'true', on: { click: () => void drawOwn() } }, 'This chain');
-  const real = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', on: { click: () => void drawReal() } }, 'Main network, block 9,000,000');
+  const real = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', on: { click: () => pin() } }, 'Main network, block 9,000,000');
   const press = (which: HTMLElement) => [own, real].forEach((tab) => tab.setAttribute('aria-pressed', String(tab === which)));
 
-  async function drawOwn(): Promise<void> {
-    press(own);
+  const name = () => {
     own.textContent = `This chain, block ${grouped(chosen)}`;
+  };
+
+  function pin(): void {
+    isPinned = true;
+    void drawReal();
+  }
+
+  async function drawOwn(): Promise<void> {
+    isPinned = false;
+    press(own);
+    name();
     turn += 1;
     const mine = turn;
     if (chosen === 0) {
@@ -63,10 +75,11 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
     el('p', { class: 'tells' }, 'Read from the top: work in Bitcoin, then step by step what that work vouches for. Every hash is computed again in this page.'),
     body);
   return {
-    show(number) {
+    show(number, asked) {
       chosen = number;
+      if (isPinned && !asked) name();
       // A new chain has no mined block yet: the first thing to see is a real one.
-      if (number === 0 && turn === 0) void drawReal();
+      else if (number === 0 && turn === 0) void drawReal();
       else void drawOwn();
     },
   };
