@@ -1,4 +1,4 @@
-//! What the cache of proven facts keeps, and for how long.
+//! Tests of the fact cache: which proven facts it keeps, and for how long.
 
 use alloc::vec;
 
@@ -69,13 +69,13 @@ fn two_generations_are_kept() {
     assert_eq!((GENERATION_ENTRIES, cache.young.bodies.len(), cache.old.bodies.len()), (512, 0, 600));
 }
 
-/// What a message has learned of one block of this size.
+/// The facts that a message has proven about block `at`, which count as `block_bytes` bytes.
 fn learned(at: usize, block_bytes: usize) -> FactStore {
     let body = Arc::new(VerifiedBody::of_hashes(hash(at), Vec::new()));
     FactStore { bodies: [(hash(at), body)].into(), block_bytes, ..FactStore::default() }
 }
 
-/// A few large blocks fill a generation as many small ones do. What one caller alone has read is not kept.
+/// A few large blocks fill a generation as many small ones do. Facts that are larger than a generation are not kept.
 #[test]
 fn the_bytes_of_a_generation_are_limited() {
     let mut cache = FactCache::new();

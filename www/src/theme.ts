@@ -26,7 +26,7 @@ async function keep(value: Theme, store: UseStore): Promise<void> {
 
 export function theme(): void {
   const button = byId('theme');
-  // `localStorage` would stop the thread until the browser has read it from the disk.
+  // Not `localStorage`: its first use blocks the page's thread until the browser has read the disk.
   const store = createStore('rootlight-page', 'choices');
   const system = matchMedia('(prefers-color-scheme: dark)');
   let chosen: Theme | undefined;

@@ -112,7 +112,7 @@ test('a page from the program proves that program’s blocks as they are mined',
     assert.equal(await page.getAttribute('html', 'data-ready'), 'server');
     assert.ok(requests.some(({ method }) => method === 'POST'), 'it asks its own server');
     assert.deepEqual(workersOf(page), ['worker']);
-    // A chain without mined blocks: the drawing is of the main network.
+    // The chain has no mined block yet, so a block of the main network is drawn.
     await has(page, '.fold', 13);
     await page.getByRole('button', { name: 'Mine a block' }).first().click();
     await page.waitForFunction(() => document.querySelector('#head')?.textContent === '#1');
@@ -140,7 +140,7 @@ test('the explorer proves an account, a token, a call and logs, with every step 
   await onPage(site, async (page) => {
     const values = (side) => page.locator(`#explorer .side${side} .value`).allTextContents();
     const fits = async (count) => {
-      await page.waitForFunction((paths) => document.querySelectorAll('#explorer .path .badge.good').length === paths, count);
+      await has(page, '#explorer .path .badge.good', count);
       assert.equal(await page.locator('#explorer .path .badge.bad').count(), 0);
     };
     await fits(1);

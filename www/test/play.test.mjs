@@ -29,7 +29,7 @@ test('payments, contracts, calls, traces and snapshots work, and the blocks abov
     await line(page, 'A snapshot of everything at block 7');
     await button(page, 'Send as a transaction').click();
     await line(page, 'increment() in block 8');
-    // The light client has seen block 8 before it goes.
+    // The chain goes back only after the light client has seen block 8.
     await head(page, 8);
     await page.locator('#playground').getByLabel('Function').fill('number()');
     await button(page, 'Ask').click();

@@ -34,7 +34,7 @@ pub(crate) fn host_tests(log: &mut Log) -> Outcome {
 }
 
 /// Builds the program with the tests that start it, unless [`host_tests`] has built it in this run: cargo would only wait
-/// for the lock that a check beside this one holds.
+/// for its lock, which a check that runs at the same time holds.
 pub(crate) fn program(log: &mut Log) -> Result<(), String> {
     if PROGRAM.get().is_some() {
         return Ok(());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use alloy_primitives::{B256, U256};
-use rootlight::consensus::ChainView;
+use rootlight::consensus::{ChainView, HeaderChain};
 use rootlight::light::PinnedHead;
 use rootlight::types::BlockRef;
 use tokio::sync::watch;
@@ -60,15 +60,19 @@ impl ServedHead {
         Self { shared, door }
     }
 
-    fn newest(&self) -> Option<ChainView> {
+    /// Reads the chain, once its head has been reached.
+    fn read<T>(&self, read: impl FnOnce(&HeaderChain) -> T) -> Option<T> {
         let sync = self.shared.client.sync();
-        sync.chain().filter(|_| sync.is_synced()).map(|chain| chain.snapshot())
+        sync.chain().filter(|_| sync.is_synced()).map(read)
+    }
+
+    fn newest(&self) -> Option<ChainView> {
+        self.read(HeaderChain::snapshot)
     }
 
     /// Whether the head has been reached.
     pub(crate) fn is_reached(&self) -> bool {
-        let sync = self.shared.client.sync();
-        sync.is_synced() && sync.chain().is_some()
+        self.read(|_| ()).is_some()
     }
 
     /// The last verified blocks, newest first, at most `count`, and the proven work of the chain. `None` until the head

@@ -79,7 +79,7 @@ pub struct LightOptions {
     /// Whether the upstreams are one service: requests are spread over those that are equally good, and another one is
     /// asked as well when the first is slow.
     pub spread: bool,
-    /// Most bytes of proven blocks and state that are kept for later messages; `None` for what every client keeps.
+    /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
     pub cache_bytes: Option<usize>,
 }
 

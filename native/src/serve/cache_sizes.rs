@@ -12,10 +12,10 @@ pub struct CacheSizes {
 }
 
 impl CacheSizes {
-    /// The whole size unless another one is set, in MiB.
+    /// The default of `--cache`, in MiB.
     pub const DEFAULT_MIB: u64 = 48;
 
-    /// Divides so many MiB.
+    /// Divides a memory of `mib` MiB.
     #[must_use]
     pub fn of_mib(mib: u64) -> Self {
         let bytes = mib.saturating_mul(1 << 20);

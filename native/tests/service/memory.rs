@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::programs::Program;
 
-/// A run of at least this length has to keep its memory flat. Its small caches are full before the second quarter; after that
-/// the headers grow, by about 2 kB a block, up to the newest 8,192.
+/// A run of at least this length has to keep its memory flat. Its small caches are full before the second quarter. After that
+/// the headers in memory still grow, by about 2 kB a block, until there are 8,192 of them.
 const LONG: Duration = Duration::from_secs(3_000);
 /// Growth from the second to the last quarter of a run that counts as flat, in percent.
 const GROWTH: u64 = 125;

@@ -16,6 +16,7 @@ const FINAL = 120;
 
 const trusted = (depth: number): string => (depth >= FINAL ? ', final' : depth >= SAFE ? ', safe' : `, safe from ${SAFE}`);
 
+/** Shows the newest blocks. `choose` is told the chosen block, and whether a visitor asked for it. */
 export function chainView(root: HTMLElement, session: Session, choose: (number: number, asked: boolean) => void): void {
   const list = el('ol', { class: 'chain', 'aria-label': 'Newest blocks, newest first' });
   const about = el('div', { class: 'about' });

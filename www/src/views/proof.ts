@@ -8,7 +8,7 @@ import { type MiningProof, prove } from '../proof/mining.ts';
 import { reasonOf } from '../words.ts';
 
 export interface ProofView {
-  /** Draws the proof of a block. One that no visitor asked for does not replace what a visitor has chosen. */
+  /** Draws the proof of a block. Unless a visitor `asked` for it, it does not replace the main network's block that a visitor has chosen. */
   show(number: number, asked: boolean): void;
 }
 
@@ -19,10 +19,10 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   /** Whether a visitor has chosen the block of the main network. */
   let isPinned = false;
   const own = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'true', on: { click: () => void drawOwn() } }, 'This chain');
-  const real = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', on: { click: () => pin() } }, 'Main network, block 9,000,000');
+  const real = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', on: { click: pin } }, 'Main network, block 9,000,000');
   const press = (which: HTMLElement) => [own, real].forEach((tab) => tab.setAttribute('aria-pressed', String(tab === which)));
 
-  const name = () => {
+  const nameOwn = () => {
     own.textContent = `This chain, block ${grouped(chosen)}`;
   };
 
@@ -34,7 +34,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   async function drawOwn(): Promise<void> {
     isPinned = false;
     press(own);
-    name();
+    nameOwn();
     turn += 1;
     const mine = turn;
     if (chosen === 0) {
@@ -77,7 +77,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   return {
     show(number, asked) {
       chosen = number;
-      if (isPinned && !asked) name();
+      if (isPinned && !asked) nameOwn();
       // A new chain has no mined block yet: the first thing to see is a real one.
       else if (number === 0 && turn === 0) void drawReal();
       else void drawOwn();

@@ -34,8 +34,8 @@ const LOG_CONNECTIONS: usize = 4;
 const LOG_QUESTIONS: usize = 16;
 /// Time of a question about logs, a third of the time that a message has.
 const LOG_TIME: Duration = Duration::from_secs(20);
-/// Checked blocks that are kept, as an estimate for the cache: a block's body and receipts are asked for one after the
-/// other. Answers about blocks that are asked for again and again are kept elsewhere.
+/// About how many checked blocks the cache will hold, by which it sizes its tables. A block is kept because its body and its
+/// receipts are asked for one after the other; answers that are asked for again and again are kept elsewhere.
 const CACHE_BLOCKS: usize = 2_000;
 /// Transactions whose blocks are remembered.
 const CACHE_PLACES: usize = 32_768;

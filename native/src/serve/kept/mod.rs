@@ -70,8 +70,8 @@ pub(super) struct KeptAnswers {
 }
 
 impl KeptAnswers {
-    /// Answers of light clients with these settings, which every answer may depend on; so many bytes of them are kept in
-    /// memory.
+    /// Answers of light clients with these settings, which every answer may depend on. At most `bytes` of answers are kept
+    /// in memory.
     pub(super) fn new(store: Arc<HotStore>, seal: Seal, settings: &str, bytes: u64) -> Self {
         Self {
             store,
