@@ -1,150 +1,21 @@
 //! `balanceOf` of a recorded ERC-20 token on the state of a local chain and on proven state, against the same
 //! bytecode in plain revm on a hash map.
 
-use std::collections::BTreeMap;
-
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, Bytes};
 use criterion::{Criterion, criterion_group};
 use revm::context::TxEnv;
 use revm::database::{InMemoryDB, WrapDatabaseRef};
 use revm::primitives::TxKind;
 use revm::state::{AccountInfo, Bytecode};
 use revm::{Context, ExecuteEvm as _, MainBuilder as _, MainContext as _};
-use rootlight::consensus::{Network, RuleSet};
-use rootlight::exec::{
-    BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits, call,
-};
-use rootlight::state::{StateKey, StateOverride, StateReader, TrieState, keys};
-use rootlight::trie::{ProvenNodes, Trie, lookup_value, prove, verify_multiproof};
+use rootlight::exec::CallMessage;
+use rootlight::state::{StateKey, StateReader as _};
+use rootlight_bench::proven::Proven;
 use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
-use rootlight_bench::recordings::read;
-use rootlight_bench::state::{TOKEN, state as local_state};
-use serde_json::Value;
+use rootlight_bench::state::{ACCOUNTS, TOKEN, state as local_state};
 
-/// A holder of the token, and the block whose state is read.
-const HOLDER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
-const BLOCK: u64 = 642;
 /// Calls that are timed together.
 const BATCH: usize = 200;
-
-struct NoHashes;
-
-impl BlockHashes for NoHashes {
-    fn block_hash(&self, _: u64) -> Option<B256> {
-        None
-    }
-}
-
-/// The call on proven nodes, with all needed nodes present.
-struct Proven {
-    root: B256,
-    nodes: ProvenNodes,
-    block: BlockEnvironment,
-    rules: RuleSet,
-    message: CallMessage,
-}
-
-impl Proven {
-    /// Runs the call and adds the state that it lacks until it succeeds. Returns `None` if the recordings are
-    /// missing.
-    fn load() -> Option<(Self, Vec<StateKey>)> {
-        let (blocks, nodes) = (read("vectors/chain/blocks.jsonl")?, read("vectors/chain/state_nodes.jsonl")?);
-        let lines = |text: &str| -> Vec<Value> {
-            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-        };
-        let mut blocks = lines(&blocks).into_iter().map(|line| line["response"]["result"].clone());
-        let block = blocks.rfind(|block| uint(&block["number"]) == U256::from(BLOCK)).expect("recorded");
-        let pair = |node: &Value| (text(&node["hash"]).parse().expect("a hash"), bytes(&node["value"]));
-        let all: BTreeMap<B256, Bytes> = lines(&nodes).iter().map(pair).collect();
-        let mut data = vec![0x70, 0xa0, 0x82, 0x31];
-        data.resize(16, 0);
-        data.extend_from_slice(HOLDER.parse::<Address>().expect("an address").as_slice());
-        let to = Some(TOKEN.parse().expect("an address"));
-        let mut proven = Self {
-            root: text(&block["stateRoot"]).parse().expect("a hash"),
-            nodes: ProvenNodes::new(),
-            block: BlockEnvironment {
-                number: BLOCK,
-                timestamp: u64::try_from(uint(&block["timestamp"])).expect("a time"),
-                coinbase: text(&block["miner"]).parse().expect("an address"),
-                difficulty: uint(&block["difficulty"]),
-                gas_limit: uint(&block["gasLimit"]),
-                minimum_gas_price: uint(&block["minimumGasPrice"]),
-            },
-            rules: Network::regtest().rules(BLOCK),
-            message: CallMessage { to, data: data.into(), ..CallMessage::default() },
-        };
-        let mut facts = Vec::new();
-        while let Err(CallStop::Lacking(lacking)) = proven.result() {
-            proven.prove(&all, &lacking.iter().map(path).collect::<Vec<_>>());
-            facts.extend(lacking);
-        }
-        Some((proven, facts))
-    }
-
-    fn prove(&mut self, all: &BTreeMap<B256, Bytes>, paths: &[Vec<u8>]) {
-        let nodes: Vec<Bytes> =
-            paths.iter().flat_map(|key| prove(all, self.root, key).expect("recorded")).collect();
-        let value = |key: &Vec<u8>| lookup_value(all, self.root, key).expect("recorded");
-        let values: Vec<Bytes> = paths.iter().filter_map(value).filter(|value| value.len() > 32).collect();
-        let proven = verify_multiproof(self.root, paths, &nodes, &values).expect("a proof");
-        self.nodes.merge(proven).expect("within the limit");
-    }
-
-    fn state(&self) -> TrieState<&ProvenNodes> {
-        TrieState::new(&self.nodes, self.root)
-    }
-
-    fn result(&self) -> Result<CallOutcome, CallStop> {
-        self.result_on(&self.state())
-    }
-
-    fn result_on(&self, state: &dyn StateReader) -> Result<CallOutcome, CallStop> {
-        let context =
-            CallContext { state, hashes: &NoHashes, block: &self.block, rules: self.rules, chain_id: 33 };
-        call(&context, &self.message, &StateOverride::default(), &RunLimits::default())
-            .map(|r| r.into_outcome())
-    }
-
-    fn balance(&self) -> Bytes {
-        output(self.result())
-    }
-
-    /// The same call on a complete state in memory.
-    fn balance_on(&self, state: &Trie) -> Bytes {
-        output(self.result_on(state))
-    }
-}
-
-fn output(result: Result<CallOutcome, CallStop>) -> Bytes {
-    match result {
-        Ok(CallOutcome::Success { output, .. }) => output,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().expect("a string")
-}
-
-fn uint(value: &Value) -> U256 {
-    value.as_str().map_or(U256::MAX, |text| text.parse().expect("a number"))
-}
-
-fn bytes(value: &Value) -> Bytes {
-    hex::decode(text(value).trim_start_matches("0x")).expect("hex").into()
-}
-
-fn path(key: &StateKey) -> Vec<u8> {
-    match key {
-        StateKey::Account(address) => keys::account_key(address).to_vec(),
-        StateKey::Code(address) => keys::code_key(address).to_vec(),
-        StateKey::Storage(address, slot) | StateKey::StorageBytes(address, slot) => {
-            keys::slot_key(address, slot)
-        }
-        _ => panic!("balanceOf asks for no block"),
-    }
-}
 
 /// Copies the same state into revm's own map.
 fn plain(proven: &Proven, facts: &[StateKey]) -> InMemoryDB {
@@ -178,7 +49,7 @@ fn balance_of(c: &mut Criterion) {
     let Some((proven, facts)) = Proven::load() else { return };
     let db = plain(&proven, &facts);
     c.bench_function("balanceOf, revm on a hash map", |b| b.iter(|| plain_balance(&db, &proven.message)));
-    if let Some(state) = local_state() {
+    if let Some(state) = local_state(ACCOUNTS) {
         c.bench_function("balanceOf, state of a local chain", |b| b.iter(|| proven.balance_on(&state)));
     }
     c.bench_function("balanceOf, proven state", |b| b.iter(|| proven.balance()));
@@ -197,7 +68,7 @@ fn main() {
     let against = |run: &dyn Fn() -> Bytes| {
         Ratio::measure(&seconds, 40, || repeat(&|| plain_balance(&db, &proven.message)), || repeat(run))
     };
-    if let Some(state) = local_state() {
+    if let Some(state) = local_state(ACCOUNTS) {
         assert_eq!(proven.balance_on(&state), proven.balance());
         let ratio = against(&|| proven.balance_on(&state));
         println!("balanceOf on a local chain's state to plain revm on a hash map: {ratio}");

@@ -1,123 +1,15 @@
 //! Blocks full of ERC-20 transfers: executed with sender recovery and all roots, and built.
 
-use alloy_primitives::{Address, B256, U256, keccak256};
 use criterion::{Criterion, Throughput, criterion_group};
-use rootlight::consensus::Network;
-use rootlight::consensus::body::{root_format, transactions_root};
-use rootlight::dev::PrivateKey;
-use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockInput, Built, NoObserver, TransactionCandidate, build_block,
-    check_block, execute_block,
-};
-use rootlight::state::World;
-use rootlight::trie::Trie;
-use rootlight::types::{Header, RawUint, SealedHeader, Transaction};
 use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
-use rootlight_bench::state::{ACCOUNTS, TOKEN, state};
+use rootlight_bench::state::ACCOUNTS;
+use rootlight_bench::transfers::Transfers;
 
 /// Transfers in a block.
 const TRANSFERS: u64 = 250;
 
-/// The ancestors of block 1, where REMASC reads none yet.
-struct NoAncestors;
-
-impl Ancestry for NoAncestors {
-    fn header(&self, _: u64) -> Option<SealedHeader> {
-        None
-    }
-
-    fn uncles(&self, _: u64) -> Option<Vec<Header>> {
-        None
-    }
-}
-
-struct Sample {
-    network: Network,
-    state: Trie,
-    header: Header,
-    candidates: Vec<TransactionCandidate>,
-    built: Built,
-}
-
-fn transfer(key: &PrivateKey, nonce: u64, to: Address) -> TransactionCandidate {
-    let mut data = vec![0xa9, 0x05, 0x9c, 0xbb];
-    data.extend_from_slice(to.into_word().as_slice());
-    data.extend_from_slice(&U256::from(1).to_be_bytes::<32>());
-    let transaction = Transaction {
-        nonce: RawUint::from(nonce),
-        gas_price: RawUint::from(1),
-        gas_limit: RawUint::from(100_000),
-        to: Some(TOKEN.parse().expect("an address")),
-        value: U256::ZERO,
-        data: data.into(),
-        v: 0,
-        r: U256::ZERO,
-        s: U256::ZERO,
-    };
-    let transaction = key.sign_transaction(transaction, 33).expect("it signs");
-    TransactionCandidate { transaction, sender: key.address() }
-}
-
-impl Sample {
-    fn load() -> Option<Self> {
-        let network = Network::regtest();
-        let state = state()?;
-        let key = PrivateKey::from_seed("cow").expect("a key");
-        let first = World::new(state.clone()).account(&key.address()).expect("it is funded").nonce;
-        let to = |index: u64| Address::from_word(keccak256((index + ACCOUNTS).to_be_bytes()));
-        let candidates: Vec<TransactionCandidate> =
-            (0..TRANSFERS).map(|index| transfer(&key, first + index, to(index))).collect();
-        let template = BlockEnvironment {
-            number: 1,
-            timestamp: 1_000,
-            coinbase: Address::ZERO,
-            difficulty: U256::from(1),
-            gas_limit: U256::from(100_000_000),
-            minimum_gas_price: U256::from(1),
-        };
-        let built = build_block(&network, &state, &template, &candidates, &NoAncestors).expect("it builds");
-        assert!(built.dropped.is_empty());
-        assert!(built.executed.receipts.iter().all(|receipt| receipt.success));
-        let mut header = rootlight::consensus::Genesis::regtest().header(&network).into_header();
-        header.shape = network.header_shape(1);
-        header.number = 1;
-        header.timestamp = 1_000;
-        header.coinbase = Some(Address::ZERO);
-        header.gas_limit = RawUint::from(100_000_000);
-        header.minimum_gas_price = 1.into();
-        header.edges = built.edges.clone();
-        let format = root_format(&network, 1);
-        header.transactions_root = transactions_root(&built.transactions, format);
-        header.receipts_root = rootlight::consensus::body::receipts_root(&built.executed.receipts, format);
-        header.state_root = built.executed.state.root();
-        header.logs_bloom = built.executed.logs_bloom;
-        header.gas_used = built.executed.gas_used;
-        header.paid_fees = built.executed.paid_fees;
-        Some(Self { network, state, header, candidates, built })
-    }
-
-    fn import(&self, senders: Option<&[Address]>) {
-        let input = BlockInput { header: &self.header, transactions: &self.built.transactions, senders };
-        let executed =
-            execute_block(&self.network, &self.state, &input, &NoAncestors, &mut NoObserver).expect("valid");
-        check_block(&executed, &self.header, &self.network).expect("equal");
-    }
-
-    /// Recovers the senders only.
-    fn recover(&self) -> usize {
-        let recover = |transaction: &Transaction| transaction.recover_sender(33).is_ok();
-        self.built.transactions.iter().filter(|transaction| recover(transaction)).count()
-    }
-
-    fn build(&self) -> B256 {
-        let template = BlockEnvironment::from(&self.header);
-        let built = build_block(&self.network, &self.state, &template, &self.candidates, &NoAncestors);
-        built.expect("it builds").executed.state.root()
-    }
-}
-
 fn blocks(c: &mut Criterion) {
-    let Some(sample) = Sample::load() else { return };
+    let Some(sample) = Transfers::load(ACCOUNTS, TRANSFERS) else { return };
     let mut group = c.benchmark_group("block of ERC-20 transfers");
     group.throughput(Throughput::Elements(TRANSFERS));
     group.bench_function("import, senders recovered", |b| b.iter(|| sample.import(None)));
@@ -134,7 +26,7 @@ fn main() {
     if !only_ratios() {
         benches();
     }
-    let Some(sample) = Sample::load() else { return };
+    let Some(sample) = Transfers::load(ACCOUNTS, TRANSFERS) else { return };
     let ratio = Ratio::measure(&seconds, 10, || sample.recover(), || sample.import(None));
     println!("block of ERC-20 transfers, imported, to recovering its senders: {ratio}");
 }

@@ -13,12 +13,12 @@ use crate::recordings::read;
 pub const TOKEN: &str = "0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee";
 /// The block whose state is used.
 const BLOCK: u64 = 642;
-/// Number of accounts besides those of the recording.
+/// Number of accounts besides those of the recording in benchmarks that take time.
 pub const ACCOUNTS: u64 = 100_000;
 
-/// Returns the recorded state with many additional accounts; `None` if the recordings are missing.
+/// Returns the recorded state with additional accounts; `None` if the recordings are missing.
 #[must_use]
-pub fn state() -> Option<Trie> {
+pub fn state(accounts: u64) -> Option<Trie> {
     let (blocks, nodes) = (read("vectors/chain/blocks.jsonl")?, read("vectors/chain/state_nodes.jsonl")?);
     let lines = |text: &str| -> Vec<Value> {
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -35,7 +35,7 @@ pub fn state() -> Option<Trie> {
     let block = blocks.rfind(|block| block["number"] == format!("{BLOCK:#x}")).expect("recorded");
     let trie = Loader::new(&nodes).load(hash(&block["stateRoot"])).expect("recorded");
     let mut world = World::new(trie);
-    for index in 0..ACCOUNTS {
+    for index in 0..accounts {
         let address = Address::from_word(keccak256(index.to_be_bytes()));
         world.set_account(
             &address,

@@ -14,6 +14,7 @@ mod dependencies;
 mod engines;
 mod features;
 mod fuzz;
+mod instructions;
 mod links;
 mod modules;
 mod nodes;
@@ -35,10 +36,12 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <task>
 
-  test [--full] [-v] [PART..]  install what is missing, then run every check; --full adds cargo-deny, longer forms
-                               of tests that draw their input, and tests with web3.js, cast and hardhat (parts:
-                               cargo xtask test --list); -v runs one step at a time and shows the output of each
-                               command
+  test [--quick|--full] [-v] [PART..]
+                               install what is missing, then run every check; --quick runs those that every commit
+                               passes; --full adds cargo-deny, longer forms of tests that draw their input, and tests
+                               with web3.js, cast and hardhat (parts: cargo xtask test --list); -v runs one step at a
+                               time and shows the output of each command
+  instructions [--write]       count the instructions of hot paths and compare them with bench/instructions.txt
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size
   page                         build the page that the program serves into www/dist; the next build embeds it
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Some((&"abuse", rest)) => abuse::run(rest),
         Some((&"soak", rest)) => projects::soak(rest),
         Some((&"checkpoint", rest)) => checkpoint::run(rest),
+        Some((&"instructions", rest)) => instructions::run(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),
         Some((&"bench", ["peers"])) => peers::run(),
         Some((&"bench", ["engines"])) => peers::engines(),

@@ -3,12 +3,12 @@
 
 use std::process::ExitCode;
 
-use crate::cargo::{host_crates, host_tests, with_rocksdb};
+use crate::cargo::{host_crates, host_tests, quick_tests, with_rocksdb};
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{
-    api, clients, dependencies, engines, features, links, packages, page, projects, release, spec, tools,
-    units, wasm,
+    api, clients, dependencies, engines, features, instructions, links, packages, page, projects, release,
+    spec, tools, units, wasm,
 };
 
 /// One installation step or check.
@@ -51,7 +51,8 @@ const HOST: [Part; 7] = [
 /// Checks that mostly compile, after [`BROWSER`]. They run beside the tests of [`HOST`], which wait for servers for much of
 /// their time, and beside [`LAST`], at a lower priority, so that the tests do not wait for them. The first of these checks
 /// waits for cargo's lock until [`HOST`] has built its tests.
-const COMPILED: [Part; 6] = [
+const COMPILED: [Part; 7] = [
+    part("instructions", instructions::check),
     part("tests: documentation", doc_tests),
     part("examples", examples),
     part("lint", lint),
@@ -96,7 +97,22 @@ const FULL: [Part; 16] = [
     part("release", release::check),
 ];
 
+/// Checks that every commit passes: those of [`HOST`] that take seconds, and the tests of the core and of the native
+/// host but the longest.
+const QUICK: [Part; 5] = [
+    part("format", format),
+    part("documents", links::check),
+    part("specification", spec::check),
+    part("dependencies", dependencies::check),
+    part("tests: quick", quick_tests),
+];
+
+/// Checks that run beside [`QUICK`].
+const QUICK_COMPILED: [Part; 2] =
+    [part("instructions", instructions::check), part("lint: workspace", lint_workspace)];
+
 struct Options<'a> {
+    quick: bool,
     full: bool,
     verbose: bool,
     parts: Vec<&'a str>,
@@ -111,6 +127,7 @@ impl Options<'_> {
 fn options<'a>(args: &[&'a str]) -> Options<'a> {
     let flag = |names: &[&str]| args.iter().any(|a| names.contains(a));
     Options {
+        quick: flag(&["--quick"]),
         full: flag(&["--full"]),
         verbose: flag(&["-v", "--verbose"]),
         parts: args.iter().copied().filter(|a| !a.starts_with('-')).collect(),
@@ -122,12 +139,17 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
     if args.contains(&"--list") {
         let names = HOST.iter().chain(&COMPILED).chain(&BROWSER).chain(&LAST);
         names.for_each(|part| println!("{}", part.name));
+        QUICK.iter().chain(&QUICK_COMPILED).for_each(|part| println!("{} (--quick)", part.name));
         FULL.iter().for_each(|part| println!("{} (--full)", part.name));
         return ExitCode::SUCCESS;
     }
     let options = options(args);
     let run = Run::new(options.verbose);
     if !install(&run, &TOOLCHAIN) {
+        return run.finish();
+    }
+    if options.quick {
+        quick(&run, &options);
         return run.finish();
     }
     let compiled = || check(&run, &options, &COMPILED);
@@ -162,6 +184,18 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
         check(&run, &options, &FULL);
     }
     run.finish()
+}
+
+/// Runs the checks that every commit passes.
+fn quick(run: &Run, options: &Options) {
+    std::thread::scope(|scope| {
+        if options.verbose {
+            check(run, options, &QUICK);
+        } else {
+            scope.spawn(|| check(run, options, &QUICK));
+        }
+        check(run, options, &QUICK_COMPILED);
+    });
 }
 
 /// Installs missing tools.
@@ -239,14 +273,22 @@ fn examples(log: &mut Log) -> Outcome {
 
 /// Lints the workspace, then the core without features and with each feature that leaves code out, alone.
 fn lint(log: &mut Log) -> Outcome {
-    let deny = ["--", "-D", "warnings"];
-    let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets --features rootlight-wasm/dev");
-    log.run(with_rocksdb(clippy).args(&deny))?;
+    lint_workspace(log)?;
     for features in features::ALONE {
         let core = Cmd::new("cargo clippy --locked --package rootlight --lib --no-default-features");
-        log.run(core.args(&["--features", features]).args(&deny))?;
+        log.run(core.args(&["--features", features]).args(&DENY))?;
     }
     Ok(format!("{} feature sets of the core alone", features::ALONE.len()))
+}
+
+/// Makes warnings of clippy errors.
+const DENY: [&str; 3] = ["--", "-D", "warnings"];
+
+/// Lints the workspace with all that it has.
+fn lint_workspace(log: &mut Log) -> Outcome {
+    let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets");
+    let clippy = clippy.args(&["--features", "rootlight-wasm/dev,rootlight-bench/instructions"]);
+    plain(log, with_rocksdb(clippy).args(&DENY))
 }
 
 /// Documents the libraries and programs. With an example among them and the features of [`lint`], cargo chooses the

@@ -16,6 +16,8 @@ const CARGO_FUZZ: &str = "0.13.2";
 const CARGO_DENY: &str = "0.20.2";
 const WASM_PACK: &str = "0.15.1";
 const GECKODRIVER: &str = "0.37.1";
+/// The version of the `gungraun` crate in bench/Cargo.toml.
+const GUNGRAUN: &str = "0.20.0";
 
 /// Names under which Chromium is found on PATH.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -34,7 +36,7 @@ pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
 }
 
 /// Installs a C compiler (for linking, and for the C library secp256k1), RocksDB, PostgreSQL, Redis, libfaketime,
-/// HAProxy, Chromium and its driver; checks that Node.js is installed.
+/// HAProxy, Valgrind, Chromium and its driver; checks that Node.js is installed.
 pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     let mut missing = Vec::new();
     if find("cc").is_none() {
@@ -66,6 +68,10 @@ pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     // Debian keeps it off the PATH of users.
     if find("haproxy").is_none() && !Path::new("/usr/sbin/haproxy").exists() {
         missing.push("haproxy");
+    }
+    // Counts instructions.
+    if find("valgrind").is_none() {
+        missing.push("valgrind");
     }
     if find("node").is_none() || find("npm").is_none() {
         return Err("Node.js 20 or newer with npm is missing: install it, then run this again".into());
@@ -154,6 +160,13 @@ pub(crate) fn bindgen_program() -> PathBuf {
 /// Installs wasm-bindgen's test runner, for `cargo xtask bench`.
 pub(crate) fn wasm_test_runner(log: &mut Log) -> Outcome {
     install(log, "wasm-bindgen-test-runner", "wasm-bindgen-cli", WASM_BINDGEN)
+}
+
+/// Installs the program that runs benchmarks under Valgrind, and returns its path.
+pub(crate) fn gungraun_runner(log: &mut Log) -> Result<PathBuf, String> {
+    let name = "gungraun-runner";
+    install(log, name, name, GUNGRAUN)?;
+    find(name).ok_or_else(|| format!("{name} is not on PATH"))
 }
 
 /// Installs wasm-pack, for `cargo xtask test --full`.
