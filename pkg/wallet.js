@@ -1,5 +1,6 @@
 // Accounts and signatures: methods of the user's wallet, of a chain that holds keys, or of neither. The error codes are those
 // of EIP-1193 and EIP-3326.
+import { CHAINLESS, SIGNING, SWITCHES, WALLETS, chainsIn, numberOf, otherChain, withChain } from './chains.js';
 import { failure } from './life.js';
 
 /** The user has not allowed the method, or the provider has no account for it. */
@@ -18,18 +19,6 @@ const UNKNOWN_CHAIN = 4902;
 const NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
 
-/**
- * Methods that sign or send. A wallet on another chain would sign for that one, while reads are proven for this one. Transactions
- * that are signed already (`eth_sendRaw...`) need no wallet.
- */
-const SIGNING = /^(?:eth|personal|wallet)_(?:send(?!Raw)|sign)/;
-
-/** Methods that a wallet answers. */
-const WALLETS = /^(?:wallet_|personal_|eth_(?:send(?!Raw)|sign|(?:accounts|requestAccounts|decrypt|getEncryptionPublicKey)$))/;
-
-/** Methods whose first parameter names a chain: that of a transaction, or of several calls (EIP-5792). */
-const NAMES_CHAIN = /(?:Transaction|Calls)$/;
-
 /** Whether the user's wallet answers a call if there is one, and otherwise the provider in its place. */
 export function isWallets(call) {
   const method = call?.method;
@@ -44,18 +33,20 @@ export function isWallets(call) {
 export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
   const chain = async () => (await inner({ method: 'eth_chainId', params: [] })).result;
   const own = holdsKeys ? held(inner) : refused;
-  const answer = signer ? forwarded(signer, chain) : own;
+  const selected = signer && chainOf(signer);
+  const answer = signer ? forwarded(signer, chain, selected) : own;
   const followed = {
     accountsChanged: (accounts) => emit('accountsChanged', accounts),
     // Not passed on as `chainChanged`: the provider stays on its chain, and libraries would read another one from it.
     async chainChanged(chainId) {
+      selected.changed();
       const signs = numberOf(chainId) === BigInt(await chain());
       emit('message', { type: 'rootlight_walletChain', data: { chainId, signs } });
     },
   };
   async function ofWallet({ method, params = [] }) {
     if (reason()) throw reason();
-    if (method === 'wallet_switchEthereumChain' || method === 'wallet_addEthereumChain') await sameChain(params, chain);
+    if (SWITCHES.test(method)) await sameChain(method, params, chain);
     return answer(method, params);
   }
   const listeners = Object.entries(followed).map(([event, work]) => [event, (value) => void Promise.resolve(work(value)).catch(() => {})]);
@@ -67,28 +58,31 @@ export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
 }
 
 /** Checks that a request to switch to a chain, or to add one, means the provider's own chain. */
-async function sameChain(params, chain) {
-  const wanted = numberOf(params?.[0]?.chainId);
-  if (wanted === undefined) throw failure(INVALID_PARAMS, 'give the chain as [{chainId}], 0x hexadecimal');
+async function sameChain(method, params, chain) {
+  const wanted = chainsIn(method, params).map(numberOf);
+  if (wanted.length === 0 || wanted.includes(undefined)) throw failure(INVALID_PARAMS, 'give the chain as [{chainId}], 0x hexadecimal');
   const served = await chain();
-  if (wanted !== BigInt(served)) {
+  if (otherChain(method, params, served)) {
     throw failure(UNKNOWN_CHAIN, `this provider serves chain ${served} only: create a provider for the other network`);
   }
 }
 
-/** A chain id as a number, from `0x` hexadecimal or from the plain number that some wallets return. */
-function numberOf(id) {
-  try {
-    return id == null || id === '' ? undefined : BigInt(id);
-  } catch {
-    return undefined;
-  }
+/** The chain of the user's wallet. What is not signed takes the chain that the wallet has told, as long as it tells of changes. */
+function chainOf(signer) {
+  let known;
+  return {
+    changed: () => (known = undefined),
+    async now(mayBeKnown) {
+      if (known === undefined || !mayBeKnown || !signer.on) known = await signer.request({ method: 'eth_chainId' });
+      return known;
+    },
+  };
 }
 
 /** The answers of a provider without any account. */
 async function refused(method) {
   if (method === 'eth_accounts') return { result: [] };
-  if (method === 'wallet_switchEthereumChain' || method === 'wallet_addEthereumChain') return { result: null };
+  if (SWITCHES.test(method)) return { result: null };
   if (SIGNING.test(method) || method === 'eth_requestAccounts') {
     throw failure(UNAUTHORIZED, `${method}: this provider holds no keys: create it with the user's wallet as \`signer\`, or sign with a local account`);
   }
@@ -98,15 +92,19 @@ async function refused(method) {
 const unsupported = (method) => failure(UNSUPPORTED, `${method}: this provider does not have the method`);
 
 /** The answers of a chain that holds keys of its own. Methods of wallets that it lacks are made of those it has. */
-const held = (inner) => async (method, params) => {
-  if (method === 'eth_requestAccounts') return inner({ method: 'eth_accounts', params: [] });
-  if (method === 'personal_sign') return inner({ method: 'eth_sign', params: [params[1], params[0]] });
-  if (method.startsWith('wallet_') && SIGNING.test(method)) throw unsupported(method);
-  if (method.startsWith('wallet_')) return refused(method);
-  if (method === 'eth_sendTransaction') return inner({ method, params: await withGas(inner, params) });
-  return inner({ method, params }).catch((error) => {
-    throw error.code === NOT_FOUND ? unsupported(method) : error;
-  });
+const held = (inner) => {
+  const made = async (method, params) => {
+    if (method === 'eth_requestAccounts') return inner({ method: 'eth_accounts', params: [] });
+    if (method === 'personal_sign') return inner({ method: 'eth_sign', params: [params[1], params[0]] });
+    if (method.startsWith('wallet_') && SIGNING.test(method)) throw unsupported(method);
+    if (method.startsWith('wallet_')) return refused(method);
+    if (method === 'eth_sendTransaction') return inner({ method, params: await withGas(inner, params) });
+    return inner({ method, params });
+  };
+  return (method, params) =>
+    made(method, params).catch((error) => {
+      throw error.code === NOT_FOUND ? unsupported(method) : error;
+    });
 };
 
 /**
@@ -121,23 +119,17 @@ async function withGas(inner, params) {
 }
 
 /** The answers of the user's wallet, marked as such. Its errors are passed on unchanged. */
-const forwarded = (signer, chain) => async (method, params) => {
+const forwarded = (signer, chain, wallet) => async (method, params) => {
   const ask = async (given) => ({ result: await signer.request({ method, params: given }), level: 'wallet' });
-  if (!SIGNING.test(method)) return ask(params);
+  const isFree = CHAINLESS.test(method);
+  if (isFree && chainsIn(method, params).length === 0) return ask(params);
   const served = await chain();
-  const selected = await signer.request({ method: 'eth_chainId' });
+  const selected = isFree ? served : await wallet.now(!SIGNING.test(method));
   if (numberOf(selected) !== BigInt(served)) throw elsewhere(`the wallet is on chain ${selected}`, served);
-  return ask(forChain(method, params, served));
+  const other = otherChain(method, params, served);
+  if (other !== undefined) throw elsewhere(`${method} names chain ${other}`, served);
+  return ask(isFree ? params : withChain(method, params, served));
 };
-
-/** Names the chain in a transaction, so that a wallet that switches to another chain meanwhile does not sign it. */
-function forChain(method, params, served) {
-  const [subject, ...rest] = Array.isArray(params) ? params : [];
-  if (!NAMES_CHAIN.test(method) || !subject || typeof subject !== 'object') return params;
-  const { chainId = served } = subject;
-  if (numberOf(chainId) !== BigInt(served)) throw elsewhere(`${method} names chain ${chainId}`, served);
-  return [{ ...subject, chainId }, ...rest];
-}
 
 const elsewhere = (what, served) =>
   failure(OTHER_CHAIN, `${what}, and this provider proves chain ${served}: request wallet_switchEthereumChain first`);

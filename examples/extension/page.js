@@ -82,11 +82,90 @@
     return result;
   }
 
-  // The rules for wallets are those of the package (wallet.js).
-  const SIGNS = /^(eth|personal|wallet)_(send(?!Raw)|sign)/;
-  const WALLETS = /^(wallet_|personal_|eth_(send(?!Raw)|sign|(accounts|requestAccounts|decrypt|getEncryptionPublicKey)$))/;
-  const SWITCHES = /^wallet_(switch|add)EthereumChain$/;
-  const NAMES_CHAIN = /(Transaction|Calls)$/;
+  // A copy of the package's rules (chains.js).
+
+  // Rules of wallets: begin
+
+  /** Methods that a wallet answers. */
+  const WALLETS = /^(?:wallet_|personal_|eth_(?:send(?!Raw)|sign|(?:accounts|requestAccounts|decrypt|getEncryptionPublicKey)$))/;
+
+  /**
+   * Methods that sign or send. A wallet on another chain would sign for that one, while reads are proven for this one. Transactions
+   * that are signed already (`eth_sendRaw...`) need no wallet.
+   */
+  const SIGNING = /^(?:eth|personal|wallet)_(?:send(?!Raw)|sign)/;
+
+  /** Methods of wallets about accounts, permissions and earlier requests, which concern no chain. Others concern the wallet's chain. */
+  const CHAINLESS =
+    /^(?:eth_(?!send|sign)\w+|personal_(?!send|sign)\w+|wallet_(?:(?:switch|add)EthereumChain|(?:get|request|revoke)Permissions|getCapabilities|(?:get|show)CallsStatus|registerOnboarding|scanQRCode))$/;
+
+  /** Methods that switch to a chain or add one. */
+  const SWITCHES = /^wallet_(?:switch|add)EthereumChain$/;
+
+  /** Methods whose subject, a transaction or several calls (EIP-5792), names its chain. */
+  const NAMES_CHAIN = /(?:Transaction(?:Sync)?|Calls)$/;
+
+  /** Methods whose texts are signed as they are. */
+  const SIGNS_TEXT = /^(?:personal|eth)_sign$/;
+
+  /** Depth of lists and objects to which a request is read. */
+  const DEEPEST = 32;
+
+  /** A chain id as a number, from `0x` hexadecimal or from the plain number that some wallets return. */
+  function numberOf(id) {
+    if (!['string', 'number', 'bigint'].includes(typeof id) || id === '') return undefined;
+    try {
+      return BigInt(id);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /**
+   * Every chain id in the parameters of a request, as it is written there: members `chainId` in lists and objects at any depth, also
+   * of a text of JSON, and the chains of CAIP-2 (`eip155:30`). Of typed data (EIP-712) only the domain names a chain; the message is up to its contract.
+   */
+  function chainsIn(method, params) {
+    const isText = SIGNS_TEXT.test(method);
+    function inText(text, depth) {
+      if (isText) return [];
+      const [, chain] = /^eip155:([^:]*)/.exec(text) ?? [];
+      if (chain !== undefined) return [chain];
+      if (!/^\s*[[{]/.test(text)) return [];
+      try {
+        return inside(JSON.parse(text), depth + 1);
+      } catch {
+        return [];
+      }
+    }
+    function inside(value, depth) {
+      if (typeof value === 'string') return inText(value, depth);
+      if (!value || typeof value !== 'object') return [];
+      if (depth > DEEPEST) return ['of parameters that are nested too deeply'];
+      const isTyped = [value.types, value.domain, value.message].every((part) => part && typeof part === 'object');
+      return Object.entries(value).flatMap(([name, part]) => {
+        if (isTyped && (name === 'types' || name === 'message')) return [];
+        if (/^chain_?id$/i.test(name)) return part == null ? [] : [part];
+        return [...inText(name, depth), ...inside(part, depth + 1)];
+      });
+    }
+    return inside(params, 0);
+  }
+
+  /** The first chain in the parameters of a request that is not the served one, in words. */
+  function otherChain(method, params, served) {
+    const [other] = chainsIn(method, params).filter((id) => numberOf(id) !== BigInt(served));
+    return other === undefined ? undefined : String(typeof other === 'object' ? 'that is not a number' : other).slice(0, 80);
+  }
+
+  /** Names the chain in a transaction or in calls, so that a wallet that switches to another chain meanwhile does not sign them. */
+  function withChain(method, params, served) {
+    if (!NAMES_CHAIN.test(method) || !params || typeof params !== 'object') return params;
+    const named = (subject) => (subject && typeof subject === 'object' ? { ...subject, chainId: subject.chainId ?? served } : subject);
+    return Array.isArray(params) ? [named(params[0]), ...params.slice(1)] : named(params);
+  }
+
+  // Rules of wallets: end
 
   let followed;
 
@@ -101,49 +180,35 @@
     return wallet;
   }
 
-  /** A chain id as a number, from `0x` hexadecimal or from the plain number that some wallets return. */
-  function numberOf(id) {
-    try {
-      return id == null || id === '' ? undefined : BigInt(id);
-    } catch {
-      return undefined;
-    }
-  }
-
-  async function sameChain(params) {
-    const wanted = numberOf(params?.[0]?.chainId);
-    if (wanted === undefined) throw failure({ code: -32602, message: 'give the chain as [{chainId}], 0x hexadecimal' });
+  async function sameChain(method, params) {
+    const wanted = chainsIn(method, params).map(numberOf);
+    if (wanted.length === 0 || wanted.includes(undefined)) throw failure({ code: -32602, message: 'give the chain as [{chainId}], 0x hexadecimal' });
     const served = await prove('eth_chainId', []);
-    if (wanted !== BigInt(served)) throw failure({ code: 4902, message: `this extension serves chain ${served} only` });
+    if (otherChain(method, params, served)) throw failure({ code: 4902, message: `this extension serves chain ${served} only` });
   }
 
   /** What the provider itself says in place of a wallet. */
   function withoutWallet(method) {
     if (method === 'eth_accounts') return [];
     if (SWITCHES.test(method)) return null;
-    const code = SIGNS.test(method) || method === 'eth_requestAccounts' ? 4100 : 4200;
+    const code = SIGNING.test(method) || method === 'eth_requestAccounts' ? 4100 : 4200;
     throw failure({ code, message: `${method}: this page has no wallet` });
   }
 
   const elsewhere = (what, served) => failure({ code: 4901, message: `${what}, and answers are proven for ${served}: switch the wallet first` });
 
-  /** Names the chain in a transaction, so that a wallet that switches to another chain meanwhile does not sign it. */
-  function forChain(method, params, served) {
-    const [subject, ...rest] = Array.isArray(params) ? params : [];
-    if (!NAMES_CHAIN.test(method) || !subject || typeof subject !== 'object') return params;
-    const { chainId = served } = subject;
-    if (numberOf(chainId) !== BigInt(served)) throw elsewhere(`${method} names chain ${chainId}`, served);
-    return [{ ...subject, chainId }, ...rest];
-  }
-
   async function ofWallet(method, params) {
-    if (SWITCHES.test(method)) await sameChain(params);
+    if (SWITCHES.test(method)) await sameChain(method, params);
     const wallet = walletOf();
     if (!wallet) return withoutWallet(method);
-    if (!SIGNS.test(method)) return wallet.request({ method, params });
-    const [served, selected] = await Promise.all([prove('eth_chainId', []), wallet.request({ method: 'eth_chainId' })]);
+    const isFree = CHAINLESS.test(method);
+    if (isFree && chainsIn(method, params).length === 0) return wallet.request({ method, params });
+    const served = await prove('eth_chainId', []);
+    const selected = isFree ? served : await wallet.request({ method: 'eth_chainId' });
     if (BigInt(served) !== numberOf(selected)) throw elsewhere(`the wallet is on chain ${selected}`, served);
-    return wallet.request({ method, params: forChain(method, params, served) });
+    const other = otherChain(method, params, served);
+    if (other !== undefined) throw elsewhere(`${method} names chain ${other}`, served);
+    return wallet.request({ method, params: isFree ? params : withChain(method, params, served) });
   }
 
   const provider = Object.freeze({
