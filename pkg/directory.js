@@ -1,5 +1,6 @@
-// Pages of verified headers in a directory, for Node.js, Deno and Bun. Each page is a file that is written under another name
-// first, so that a process that is killed leaves no half of one.
+// Pages of verified headers in a directory, for Node.js, Deno and Bun. Each page is a file that is written under a random name
+// first, so that a process that is killed leaves no half of one. Only files that this package has made are replaced or removed, and
+// no symbolic link in the directory is followed: others may be able to write there.
 
 /** The most pages that are written: 16 million headers, about a gigabyte. */
 const MOST_PAGES = 2 ** 18;
@@ -32,17 +33,27 @@ async function opened(storage, name) {
   const root = storage instanceof URL || /^file:/.test(storage) ? fileURLToPath(storage) : storage;
   const folder = join(root, plain(name));
   await files.mkdir(folder, { recursive: true });
+  if (!(await files.lstat(folder)).isDirectory()) throw new Error(`${folder} is a symbolic link: remove it, or name another directory`);
   return { files, root, folder, host: hostname(), path: (index) => join(folder, `${index}.page`), lock: join(folder, 'writer') };
 }
 
 const numberOf = (file) => (/^\d+\.page$/.test(file) ? parseInt(file, 10) : -1);
 
+/** Files of pages that a process has not finished writing. */
+const UNFINISHED = /^\d+\.page\.(?:[\da-f-]{36}\.)?new$/;
+
+/** The content of a file; undefined if there is none, or something else under its name. */
+async function content({ files }, path, encoding) {
+  const found = await present(files.lstat(path));
+  return found?.isFile() ? present(files.readFile(path, encoding)) : undefined;
+}
+
 /**
  * @param {string | URL} storage the directory
  * @param {string} name of the chain and the version of the format
- * @param {RegExp} former matches the names of other versions, whose pages are deleted
+ * @param {(name: string) => boolean} isFormer whether a name is that of an earlier version, whose pages are deleted
  */
-export function directory(storage, name, former) {
+export function directory(storage, name, isFormer) {
   let opening;
   const open = () => (opening ??= opened(storage, name));
   const locks = processLocks(open, tidy);
@@ -58,8 +69,8 @@ export function directory(storage, name, former) {
       return count;
     },
     async read(index, count) {
-      const { files, path } = await open();
-      return Promise.all(Array.from({ length: count }, (_, at) => present(files.readFile(path(index + at)))));
+      const here = await open();
+      return Promise.all(Array.from({ length: count }, (_, at) => content(here, here.path(index + at))));
     },
     async write(first, pages) {
       const here = await open();
@@ -74,18 +85,32 @@ export function directory(storage, name, former) {
       for (const index of stale.sort((a, b) => b - a)) await present(files.rm(path(index)));
       for (const [at, page] of pages.entries()) {
         const file = path(first + at);
-        await files.writeFile(`${file}.new`, page);
-        await files.rename(`${file}.new`, file);
+        const made = `${file}.${crypto.randomUUID()}.new`;
+        await files.writeFile(made, page, { flag: 'wx' });
+        await files.rename(made, file);
       }
     },
     close() {},
   };
 
-  /** Deletes the pages of other versions of the format. */
-  async function tidy({ files, root }) {
-    for (const entry of await files.readdir(root)) {
-      if (former.test(entry)) await files.rm(`${root}/${entry}`, { recursive: true, force: true });
+  /** Deletes what a process that was killed has left, and the pages of earlier versions that no client uses. */
+  async function tidy(here) {
+    const { files, root, folder } = here;
+    for (const file of await files.readdir(folder)) if (UNFINISHED.test(file)) await files.rm(`${folder}/${file}`, { force: true });
+    for (const entry of await files.readdir(root, { withFileTypes: true })) {
+      if (entry.isDirectory() && isFormer(entry.name)) await remove(here, `${root}/${entry.name}`);
     }
+  }
+
+  /** Deletes the files of this package in a directory, and the directory if it is empty then. */
+  async function remove(here, folder) {
+    const { files } = here;
+    if (await isHeld({ ...here, lock: `${folder}/writer` })) return;
+    for (const file of await files.readdir(folder, { withFileTypes: true })) {
+      const isOurs = file.isFile() && (numberOf(file.name) >= 0 || UNFINISHED.test(file.name) || file.name === 'writer');
+      if (isOurs) await files.rm(`${folder}/${file.name}`, { force: true });
+    }
+    await files.rmdir(folder).catch(() => {});
   }
 
   return { place, locks };
@@ -110,6 +135,15 @@ function ownerIn(text) {
   }
 }
 
+/** Whether a lock has an owner that may still run. Process numbers say something only about other processes of this machine. */
+async function isHeld({ files, lock, host }) {
+  const file = await present(files.lstat(lock));
+  if (!file) return false;
+  const owner = ownerIn(await content({ files }, lock, 'utf8'));
+  if (owner.host === host && owner.pid !== process.pid && !runs(owner.pid)) return false;
+  return Date.now() - file.mtimeMs <= STALE;
+}
+
 /**
  * A lock among processes with the part of the Web Locks API that store.js uses: a file that names the process and its machine, and
  * has a random part by which its owner knows it. The owner touches it while it lives. The file of a process that was killed is replaced.
@@ -117,15 +151,7 @@ function ownerIn(text) {
 function processLocks(open, tidy) {
   /** The content of the file while the lock is ours. */
   let mine;
-  const isOurs = async ({ files, lock }) => mine !== undefined && (await present(files.readFile(lock, 'utf8'))) === mine;
-
-  /** Whether the owner of a lock is gone. Process numbers say something only about other processes of this machine. */
-  async function isStale({ files, lock, host }, text) {
-    const owner = ownerIn(text);
-    if (owner.host === host && owner.pid !== process.pid && !runs(owner.pid)) return true;
-    const file = await present(files.stat(lock));
-    return !file || Date.now() - file.mtimeMs > STALE;
-  }
+  const isOurs = async (here) => mine !== undefined && (await content(here, here.lock, 'utf8')) === mine;
 
   /** Takes the lock. Returns whether that succeeded. */
   async function take(here) {
@@ -137,10 +163,12 @@ function processLocks(open, tidy) {
         mine = text;
         return true;
       }
-      const found = await present(files.readFile(lock, 'utf8'));
-      if (found !== undefined && !(await isStale(here, found))) return false;
+      const found = await present(files.lstat(lock));
+      if (!found) continue;
+      if (await isHeld(here)) return false;
       // Another client may have replaced it meanwhile.
-      if ((await present(files.readFile(lock, 'utf8'))) === found) await files.rm(lock, { force: true });
+      const now = await present(files.lstat(lock));
+      if (now?.ino === found.ino && now.mtimeMs === found.mtimeMs) await files.rm(lock, { force: true });
     }
     return false;
   }

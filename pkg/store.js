@@ -29,11 +29,14 @@ const PATIENCE = 30_000;
 const nameOf = ({ network, checkpoint }) =>
   `rootlight-v${VERSION}-${network?.name ?? network}-${checkpoint?.hash ?? 'newest'}`;
 
-/** The names of directories and databases of other versions. */
-const FORMER = new RegExp(`^rootlight-v(?!${VERSION}-)\\d+-`);
+/** Version and network in the name of a directory or database; undefined in any other name. */
+function partsOf(name) {
+  const [, version, network] = /^rootlight-v(\d+)-(.+)-(?:newest|0x[\da-f]{64})$/i.exec(name) ?? [];
+  return network === undefined ? undefined : { version: Number(version), network };
+}
 
-/** The network in the name of a chain. */
-const networkIn = (name) => new RegExp(`^rootlight-v${VERSION}-(.+)-(?:newest|0x[\\da-f]+)$`, 'i').exec(name)?.[1];
+/** Whether a name is that of an earlier version. A later one may be in use by a page or a program that was updated first. */
+const isFormer = (name) => (partsOf(name)?.version ?? VERSION) < VERSION;
 
 /**
  * @typedef {object} Pages
@@ -56,7 +59,7 @@ const networkIn = (name) => new RegExp(`^rootlight-v${VERSION}-(.+)-(?:newest|0x
 export function pagesIn(store, config, told = {}) {
   const name = nameOf(config);
   if (typeof store === 'string' || store instanceof URL) {
-    const { place, locks } = directory(store, name, FORMER);
+    const { place, locks } = directory(store, name, isFormer);
     return kept(place, locks, name, told);
   }
   if (store) return kept(keyed(store, name), locksOf(store), name, told);
@@ -74,11 +77,12 @@ const tidying = (locks) => ({
     }),
 });
 
-/** Deletes databases of other versions, and of other checkpoints of the network, unless a client uses them: it holds their lock. */
+/** Deletes databases of earlier versions, and of other checkpoints of the network, unless a client uses them: it holds their lock. */
 async function tidy(locks, own) {
   for (const { name } of (await indexedDB.databases?.()) ?? []) {
-    const isFormer = FORMER.test(name) || (name !== own && networkIn(name) !== undefined && networkIn(name) === networkIn(own));
-    if (isFormer) await locks.request(name, { ifAvailable: true }, (lock) => lock && deleted(name));
+    const [{ version, network } = {}, kept] = [partsOf(name), partsOf(own)];
+    const isOther = name !== own && network !== undefined && version === kept?.version && network === kept.network;
+    if (isFormer(name) || isOther) await locks.request(name, { ifAvailable: true }, (lock) => lock && deleted(name));
   }
 }
 
