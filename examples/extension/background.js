@@ -1,7 +1,8 @@
-// The light client of the extension. Pages reach it through ports only, and may send requests and get events of their own
+// The light clients of the extension. Pages reach them through ports only, and may send requests and get events of their own
 // subscriptions. The settings come from the extension's own page (options.html).
 import { budgetOf } from './budget.js';
-import { ENDED, clientOf } from './client.js';
+import { ENDED } from './client.js';
+import { clientsFor } from './clients.js';
 import { createProvider } from './rootlight/index.js';
 import { sessionOf } from './session.js';
 
@@ -12,11 +13,13 @@ void chrome.storage.local.setAccessLevel({ accessLevel: 'TRUSTED_CONTEXTS' });
 const sessions = new Set();
 
 /** The browser ends this worker when it is idle; the next request starts it again from stored headers. */
-const client = clientOf(async () => {
+const clients = clientsFor(async (origin) => {
   const { settings } = await chrome.storage.local.get('settings');
   if (!settings) throw Object.assign(new Error('name a node in the options of the extension'), { code: 4900 });
   const made = await createProvider(settings);
-  made.on('message', (event) => sessions.forEach((session) => session.emit(event)));
+  made.on('message', (event) => sessions.forEach((session) => session.emit(event, made)));
+  // The client of all pages tells whether nodes answer.
+  if (origin) return made;
   // While no node answers; a client that has ended is another matter.
   const tell = (connection) => sessions.forEach((session) => session.tell({ connection }));
   made.on('disconnect', ({ code, message }) => code !== ENDED && tell({ code, message }));
@@ -25,7 +28,7 @@ const client = clientOf(async () => {
 });
 
 chrome.storage.onChanged.addListener(() => {
-  client.end();
+  clients.end();
   for (const session of sessions) session.end();
   sessions.clear();
 });
@@ -34,12 +37,14 @@ chrome.runtime.onConnect.addListener((port) => {
   // The browser states the origin; a page cannot.
   const { origin, id } = port.sender;
   if (port.name !== 'rootlight' || id !== chrome.runtime.id || !origin || origin === 'null') return port.disconnect();
-  const session = sessionOf(port, client.provider, budgetOf(origin));
+  const connection = clients.join(origin);
+  const session = sessionOf(port, connection.provider, budgetOf(origin));
   sessions.add(session);
   port.onMessage.addListener(session.take);
   port.onDisconnect.addListener(() => {
     sessions.delete(session);
     session.end();
+    connection.leave();
   });
   return undefined;
 });

@@ -28,11 +28,11 @@ function checked(message) {
 
 /**
  * @param {{postMessage: Function, disconnect: Function}} port
- * @param {() => Promise<{request: Function}>} provider
+ * @param {(method: string) => Promise<{request: Function}>} provider the client of the page's origin for a method
  * @param {{enter: () => boolean, leave: () => void}} budget of the page's origin
  */
 export function sessionOf(port, provider, budget) {
-  /** The page's filters and subscriptions, and the methods that end them. */
+  /** The page's filters and subscriptions: their clients, and the methods that end them. */
   const own = new Map();
   let making = 0;
   let ended = false;
@@ -46,7 +46,7 @@ export function sessionOf(port, provider, budget) {
     if (MAKES.has(method) && own.size + making >= MOST_FILTERS) throw failure(-32005, `a page has at most ${MOST_FILTERS} filters and subscriptions`);
     making += MAKES.has(method) ? 1 : 0;
     try {
-      const client = await provider();
+      const client = USES.has(method) ? own.get(params[0]).client : await provider(method);
       const result = await client.request(call);
       if (MAKES.has(method)) await made(client, method, result);
       if (method === 'eth_uninstallFilter' || method === 'eth_unsubscribe') own.delete(params[0]);
@@ -59,7 +59,7 @@ export function sessionOf(port, provider, budget) {
   async function made(client, method, id) {
     const end = () => client.request({ method: method === 'eth_subscribe' ? 'eth_unsubscribe' : 'eth_uninstallFilter', params: [id] }).catch(() => {});
     if (ended) await end();
-    else own.set(id, end);
+    else own.set(id, { client, end });
   }
 
   return {
@@ -76,14 +76,14 @@ export function sessionOf(port, provider, budget) {
     },
     /** Tells the page about the client. */
     tell: post,
-    /** Passes on an event of a subscription of this page. */
-    emit(event) {
-      if (own.has(event.data?.subscription)) post({ event });
+    /** Passes on an event of a client, if it is of a subscription of this page. */
+    emit(event, client) {
+      if (own.get(event.data?.subscription)?.client === client) post({ event });
     },
     /** Ends the filters and subscriptions of the page, and its connection. */
     end() {
       ended = true;
-      for (const end of own.values()) void end();
+      for (const { end } of own.values()) void end();
       own.clear();
       port.disconnect();
     },

@@ -293,7 +293,7 @@ test('a page has filters and subscriptions of its own only, and they end with it
     assert.equal((await second.ask(method, id)).error.code, -32000, method);
   }
   const event = { type: 'eth_subscription', data: { subscription: id, result: 1 } };
-  for (const { session } of [first, second]) session.emit(event);
+  for (const { session } of [first, second]) session.emit(event, client);
   assert.deepEqual([first.posts.at(-1), second.posts.some((post) => post.event)], [{ event }, false]);
   for (let more = 0; more < 14; more += 1) assert.ok((await first.ask('eth_newBlockFilter')).result);
   assert.equal((await first.ask('eth_newBlockFilter')).error.code, -32005);
