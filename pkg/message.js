@@ -47,6 +47,12 @@ export function answered(answer) {
   throw Object.assign(failure(code, error.message), 'data' in error && { data: error.data });
 }
 
+/** Refuses options with a member that is not known: a misspelt one would have no effect, without a word. The module checks the others. */
+export function checkMembers(options, name, known) {
+  const other = Object.keys(options).find((member) => !known.includes(member) && options[member] !== undefined);
+  if (other !== undefined) throw failure(INVALID_REQUEST, `${name}: unknown field \`${other.slice(0, 40)}\``);
+}
+
 /** Runs work of the module that parses options. The strings that it throws become errors. */
 export function withOptions(work) {
   try {

@@ -1,7 +1,7 @@
 // The public provider (EIP-1193) over a client, which runs on this thread or in a worker.
 import { withEvents } from './events.js';
 import { disconnected, failure, limited, newLife } from './life.js';
-import { answered, message } from './message.js';
+import { answered, checkMembers, message } from './message.js';
 import { verifications } from './verification.js';
 import { withWallet } from './wallet.js';
 
@@ -67,7 +67,8 @@ export async function provide(open, options) {
   await start(upstreams, { signal, timeout });
   // Changes follow one another, so that the last one wins.
   let changing = Promise.resolve();
-  const setUpstreams = (upstreams, limits = {}) => {
+  const setUpstreams = async (upstreams, limits = {}) => {
+    checkMembers(limits, 'setUpstreams', ['signal', 'timeout']);
     const next = changing.then(() => start(upstreams, limits));
     changing = next.catch(() => {});
     return next;

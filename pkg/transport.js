@@ -1,4 +1,5 @@
 // JSON-RPC exchanges with an upstream over HTTP. This file moves bytes; the module verifies them.
+import { checkMembers } from './message.js';
 
 /** Time limit of one exchange, in milliseconds. A batch of blocks from a slow node takes seconds. */
 const TIMEOUT = 20_000;
@@ -33,6 +34,7 @@ export function withoutUser(given) {
  * @returns {(body: string) => Promise<Uint8Array>}
  */
 export function httpTransport(given, options = {}) {
+  checkMembers(options, 'httpTransport', ['headers', 'timeout', 'maxBytes', 'fetch']);
   const { url, authorization } = withoutUser(given);
   const { headers, timeout = TIMEOUT, maxBytes = MAX_BYTES, fetch = globalThis.fetch } = options;
   return async (body) => {

@@ -3,7 +3,7 @@ import { instantiate } from './dist/rootlight_verify.js';
 import { instance } from './instance.js';
 import { failure, newLife } from './life.js';
 import { load as bring, once } from './load.js';
-import { INVALID_REQUEST } from './message.js';
+import { INVALID_REQUEST, checkMembers } from './message.js';
 
 /** Loads the WebAssembly module. The checks call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_verify_bg.wasm', import.meta.url), source));
@@ -41,7 +41,9 @@ async function checked(work) {
 }
 
 /** The check of documents about a subject, by the rules of a network. */
-const checker = (subject) => async (document, { network = 'mainnet' } = {}) => {
+const checker = (subject) => async (document, options = {}) => {
+  checkMembers(options, subject, ['network']);
+  const { network = 'mainnet' } = options;
   const text = JSON.stringify(document) ?? '';
   const answer = await checked((module) => module.verify(subject, text, String(network)));
   if (answer === undefined) throw failure(INVALID_REQUEST, `network: '${network}' is not known`);

@@ -1,5 +1,6 @@
 // JSON-RPC exchanges with an upstream over one WebSocket. Like transport.js, this file moves bytes; the module
 // verifies them.
+import { checkMembers } from './message.js';
 
 /** Time limit of one exchange, in milliseconds. */
 const TIMEOUT = 20_000;
@@ -19,6 +20,7 @@ const SUBSCRIBE = '{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["n
  * @param {{timeout?: number, maxLength?: number, WebSocket?: typeof WebSocket}} [options]
  */
 export function webSocketTransport(url, options = {}) {
+  checkMembers(options, 'webSocketTransport', ['timeout', 'maxLength', 'WebSocket']);
   const { timeout = TIMEOUT, maxLength = MAX_LENGTH, WebSocket = globalThis.WebSocket } = options;
   if (!WebSocket) throw new Error('this runtime has no WebSocket: give webSocketTransport one');
   const host = hostOf(url);
