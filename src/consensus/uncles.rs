@@ -110,6 +110,12 @@ impl UncleError {
             _ => true,
         }
     }
+
+    /// Whether the same uncles may be valid a little later.
+    #[must_use]
+    pub const fn is_early(&self) -> bool {
+        matches!(self, Self::Rule { rule: RuleError::Future { .. }, .. })
+    }
 }
 
 /// The uncles that a verified header commits to. Their work counts only after further checks: see

@@ -27,6 +27,25 @@ pub enum FollowError {
     /// The upstream's chain has another genesis.
     #[error("the upstream's chain has another genesis than this network")]
     OtherChain,
+    /// The upstream's chain left the followed one below the oldest state that is kept.
+    #[error(
+        "the upstream's chain has left the one followed here at block {fork}, {depth} blocks below its newest, and the state \
+         of block {fork} is not in memory: start again without --history, or with --history {depth} or more, which takes \
+         older states from --data-dir (without --data-dir, a new start begins at block 0)"
+    )]
+    TooDeep {
+        /// The last common block.
+        fork: u64,
+        /// Blocks of the followed chain above it.
+        depth: u64,
+    },
+    /// The upstream's chain is a branch of more blocks than are kept outside the canonical chain, and is not the heaviest
+    /// with them.
+    #[error(
+        "block {0}: the upstream's branch is longer than the blocks that are kept outside the heaviest chain, which is still \
+         the one followed here: if the upstream is right, start again with an empty --data-dir"
+    )]
+    TooLong(u64),
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -79,7 +98,7 @@ pub async fn follow(
     let mut progress = Progress::start(target.head());
     let importer = target.clone();
     let mut ahead = Ahead::new(Arc::new(move |block| importer.knows(block)), upstream, network);
-    let mut place = Place { next: target.head().saturating_add(1), rewind: FIRST_REWIND };
+    let mut place = Place::after(target.head());
     loop {
         let (announced, blocks) = match ahead.window(place.next).await {
             Ok(fetched) => fetched,
@@ -106,6 +125,10 @@ pub async fn follow(
             Ok(true) => progress.at(target.head()),
             Ok(false) => {}
             Err(Stop::Retry) => tokio::time::sleep(options.retry).await,
+            Err(Stop::Early(error)) => {
+                place.warn_early(&error);
+                tokio::time::sleep(options.retry).await;
+            }
             Err(Stop::End(error)) => return error,
         }
     }
@@ -117,46 +140,95 @@ struct Place {
     next: u64,
     /// Number of blocks to go back if the next block does not link to the chain.
     rewind: u64,
+    /// The last block that was imported.
+    last: Option<(u64, B256)>,
+    /// Height of the block ahead of the clock that was reported last.
+    early: Option<u64>,
 }
 
 /// Why blocks were not imported.
 enum Stop {
     /// The import may succeed later.
     Retry,
+    /// A block is ahead of this computer's clock.
+    Early(ChainError),
     /// The blocks do not verify.
     End(FollowError),
 }
 
 impl Place {
+    fn after(head: u64) -> Self {
+        Self { next: head.saturating_add(1), rewind: FIRST_REWIND, last: None, early: None }
+    }
+
+    /// Reports a block ahead of the clock, once.
+    fn warn_early(&mut self, error: &ChainError) {
+        let number = match error {
+            ChainError::Rule { number, .. } | ChainError::Uncles { number, .. } => *number,
+            _ => self.next,
+        };
+        if self.early.replace(number) != Some(number) {
+            warn!(
+                "{error}; waiting until it is due: check this computer's clock, or that of the upstream's miner"
+            );
+        }
+    }
+
     /// Imports blocks and moves on, or steps back if they do not link to our chain. Returns whether they were
     /// imported.
     async fn import(&mut self, target: &Arc<dyn Target>, blocks: Vec<Fetched>) -> Result<bool, Stop> {
         let last = blocks.last().map_or(self.next, |fetched| fetched.block.header.number);
+        let place = |fetched: &Fetched| (fetched.block.header.number, fetched.block.header.hash());
+        let places: Vec<(u64, B256)> = blocks.iter().map(place).collect();
         let importing = target.clone();
-        let outcome = tokio::task::spawn_blocking(move || importing.import(blocks)).await;
-        match outcome {
+        match tokio::task::spawn_blocking(move || importing.import(blocks)).await {
             Ok(Ok(())) => {
                 (self.next, self.rewind) = (last.saturating_add(1), FIRST_REWIND);
+                (self.last, self.early) = (places.last().copied(), None);
                 Ok(true)
             }
-            Ok(Err(FollowError::Import(ImportError::Header(ChainError::UnknownParent { .. })))) => {
-                if self.next <= 1 {
-                    return Err(Stop::End(FollowError::OtherChain));
-                }
-                self.next = self.next.saturating_sub(self.rewind).max(1);
-                self.rewind = self.rewind.saturating_mul(2);
-                Ok(false)
+            Ok(Err(FollowError::Import(ImportError::Header(ChainError::UnknownParent {
+                number,
+                parent,
+            })))) => {
+                let parent = (number.saturating_sub(1), parent);
+                self.step_back(parent, self.last == Some(parent) || places.contains(&parent)).map(|()| false)
             }
-            Ok(Err(FollowError::Store(failure))) => {
-                // No block of the window was imported. The disk may have room again later.
-                warn!("{failure}; trying again");
-                Err(Stop::Retry)
-            }
-            Ok(Err(error)) => Err(Stop::End(error)),
+            Ok(Err(error)) => Err(refused(error, target.head())),
             Err(failure) => {
                 warn!(%failure, "an import failed");
                 Err(Stop::Retry)
             }
         }
+    }
+
+    /// Goes back to find the last common block, unless the parent was imported and dropped again, which would happen again.
+    fn step_back(&mut self, parent: (u64, B256), was_dropped: bool) -> Result<(), Stop> {
+        if was_dropped {
+            return Err(Stop::End(FollowError::TooLong(parent.0.saturating_add(1))));
+        }
+        if self.next <= 1 {
+            return Err(Stop::End(FollowError::OtherChain));
+        }
+        self.next = self.next.saturating_sub(self.rewind).max(1);
+        self.rewind = self.rewind.saturating_mul(2);
+        Ok(())
+    }
+}
+
+/// What follows when the chain with this head refuses a block.
+fn refused(error: FollowError, head: u64) -> Stop {
+    match error {
+        FollowError::Import(ImportError::Header(error)) if error.is_early() => Stop::Early(error),
+        FollowError::Import(ImportError::NoState { number, .. }) => {
+            let fork = number.saturating_sub(1);
+            Stop::End(FollowError::TooDeep { fork, depth: head.saturating_sub(fork) })
+        }
+        FollowError::Store(failure) => {
+            // No block of the window was imported. The disk may have room again later.
+            warn!("{failure}; trying again");
+            Stop::Retry
+        }
+        error => Stop::End(error),
     }
 }

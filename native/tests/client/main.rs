@@ -4,6 +4,7 @@
 mod common;
 
 mod follow;
+mod follow_branches;
 mod proofs;
 mod propose;
 mod replay;

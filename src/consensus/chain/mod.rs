@@ -124,10 +124,14 @@ impl ChainError {
         }
     }
 
-    /// Whether the same header may be valid a little later.
+    /// Whether the same header, or the same uncles, may be valid a little later.
     #[must_use]
     pub const fn is_early(&self) -> bool {
-        matches!(self, Self::Rule { rule: RuleError::Future { .. }, .. })
+        match self {
+            Self::Rule { rule: RuleError::Future { .. }, .. } => true,
+            Self::Uncles { error, .. } => error.is_early(),
+            _ => false,
+        }
     }
 }
 
