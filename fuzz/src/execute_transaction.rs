@@ -7,7 +7,7 @@ use rootlight::evm::intrinsic_gas;
 use rootlight::evm::precompiles::Precompile;
 use rootlight::exec::{
     BlockContext, BlockEnvironment, BlockHashes, CALL_GAS_CAP, CallContext, CallMessage, CallOutcome,
-    GenesisBlock, Item, RunLimits, TransactionEnd, TransactionList, TxError, call,
+    GenesisBlock, Item, OnUnsimulated, RunLimits, TransactionEnd, TransactionList, TxError, call,
 };
 use rootlight::state::{StateOverride, World};
 use rootlight::trie::Trie;
@@ -29,7 +29,8 @@ pub fn check(data: &[u8]) {
     header.minimum_gas_price = SignedUint::from(u64::from(input.byte() % 2));
     let environment = BlockEnvironment::from(&header);
     let ancestry = OnlyGenesis(genesis.header);
-    let context = BlockContext::new(&network, environment, &ancestry);
+    let mut context = BlockContext::new(&network, environment, &ancestry);
+    context.unsimulated = OnUnsimulated::Fail;
     let choice = input.byte();
     let from = if choice % 8 == 7 { contract_at(choice / 8) } else { sender(choice / 8) };
     let Some(transaction) = transaction(&mut input) else { return };

@@ -14,7 +14,7 @@ use super::recipe::Recipe;
 use super::wallet::Wallet;
 use super::work::WorkShop;
 use crate::consensus::{ChainError, Change, VerifiedHeader};
-use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason, Interrupts};
+use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason, Interrupts, OnUnsimulated};
 #[cfg(feature = "hosted")]
 use crate::local::BlockIndex;
 use crate::local::{ChainSnapshot, LocalChain};
@@ -293,7 +293,7 @@ impl DevChain {
         let Some(header) = view.headers().by_hash(block) else { return Vec::new() };
         let mut watch = Failures(Vec::new());
         // The block was executed before on the same state, so this run has no new error.
-        let _ = view.replay(header, &mut watch, &|| self.interrupts.is_due());
+        let _ = view.replay(header, &mut watch, OnUnsimulated::Fail, &|| self.interrupts.is_due());
         watch.0
     }
 

@@ -13,7 +13,8 @@ use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::difficulty;
 use crate::consensus::network::{GAS_LIMIT_DIVISOR, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR};
 use crate::exec::{
-    BlockContext, BlockEnvironment, Built, ExecutedBlock, TransactionCandidate, TxError, build_in,
+    BlockContext, BlockEnvironment, Built, ExecutedBlock, OnUnsimulated, TransactionCandidate, TxError,
+    build_in,
 };
 use crate::local::ChainSnapshot;
 use crate::types::{Bloom, Header, RawUint, SealedHeader, Transaction, uncles_hash};
@@ -73,6 +74,7 @@ impl Recipe {
         let ancestry = chain.ancestry(parent.hash());
         let mut context = BlockContext::new(network, BlockEnvironment::from(&header), &ancestry);
         context.interrupt = interrupt;
+        context.unsimulated = OnUnsimulated::Fail;
         let candidates: Vec<TransactionCandidate> = pool.ordered().iter().map(candidate).collect();
         let built = build_in(&context, &chain.head_state(), &candidates)?;
         fill(&mut header, &built, network);

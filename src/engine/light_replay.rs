@@ -2,7 +2,9 @@
 //!
 //! The run treats missing data as absent. Afterwards every key that it read or wrote is looked up again. Unless all
 //! of them are proven, present or absent, the outcome is discarded and the missing ones are fetched. A remaining
-//! outcome has also produced the receipts, gas, fees and bloom that the block's header commits to.
+//! outcome has also produced the receipts, gas, fees and bloom that the block's header commits to. The state root cannot be
+//! compared, so nothing shows the effect of a method of a native contract that is not simulated: traces of a block that
+//! calls one are refused.
 
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use core::cell::RefCell;
@@ -14,11 +16,11 @@ use super::{
     view::{Need, Stop, View},
 };
 use crate::{
-    consensus::VerifiedBody,
+    consensus::{VerifiedBody, VerifiedReceipts},
     evm::Inspector,
     exec::{
-        Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed, ExecutedBlock, check_block,
-        execute_in,
+        Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed, ExecutedBlock, NoObserver,
+        OnUnsimulated, execute_in,
     },
     light::Known,
     state::{
@@ -32,7 +34,8 @@ use crate::{
 /// Executes a block again on its parent's proven state.
 ///
 /// # Errors
-/// Missing facts that the run reads; a refusal if they cannot be proven or the outcome differs from the header.
+/// Missing facts that the run reads; a refusal if they cannot be proven, the outcome differs from the header, or the block
+/// calls a method of a native contract that is not simulated.
 pub(super) fn replay(
     view: &dyn View,
     known: Known<'_>,
@@ -42,6 +45,33 @@ pub(super) fn replay(
     if header.number == 0 {
         return Ok(());
     }
+    execute(view, known, header, OnUnsimulated::Refuse, observer).map(drop)
+}
+
+/// The receipts of a block, by executing it again. Their root is the one in its header, which proves them, whatever the
+/// execution could not simulate.
+///
+/// # Errors
+/// Missing facts that the run reads; a refusal if they cannot be proven or the outcome differs from the header.
+pub(super) fn executed_receipts(
+    view: &dyn View,
+    known: Known<'_>,
+    header: &BlockHeader,
+) -> Need<VerifiedReceipts> {
+    if header.number == 0 {
+        return Ok(VerifiedReceipts::executed(header, Vec::new()));
+    }
+    let executed = execute(view, known, header, OnUnsimulated::Fail, &mut NoObserver)?;
+    Ok(VerifiedReceipts::executed(header, executed.receipts))
+}
+
+fn execute(
+    view: &dyn View,
+    known: Known<'_>,
+    header: &BlockHeader,
+    unsimulated: OnUnsimulated,
+    observer: &mut dyn BlockObserver,
+) -> Need<ExecutedBlock> {
     let body = view.body(header)?;
     let Some(parent) = view.header_by_hash(header.parent_hash)? else {
         let (block, ancestor) =
@@ -53,7 +83,7 @@ pub(super) fn replay(
     let senders = senders(&body, view.network().chain_id);
     let replay = Replay { view, known, header, parent: &parent, body: &body, senders };
     replay.lacking(&mut replay.parties().into_iter().map(AccessKey::Account))?;
-    replay.run(observer)
+    replay.run(unsimulated, observer)
 }
 
 struct Replay<'a> {
@@ -84,7 +114,7 @@ impl Replay<'_> {
         senders.copied().chain(recipients).chain([REMASC_ADDRESS]).collect()
     }
 
-    fn run(&self, observer: &mut dyn BlockObserver) -> Need<()> {
+    fn run(&self, unsimulated: OnUnsimulated, observer: &mut dyn BlockObserver) -> Need<ExecutedBlock> {
         let interrupt = || self.view.interrupted();
         let held = Held::new(&self.known, self.parent.state_root, &interrupt).map_err(|error| {
             Stop::Refused(match error {
@@ -95,7 +125,7 @@ impl Replay<'_> {
         let ancestors = Ancestors { view: self.view, header: self.header, stop: RefCell::new(None) };
         let mut watch = Watch { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
         let mut context = BlockContext::new(self.view.network(), self.header.header().into(), &ancestors);
-        context.interrupt = &interrupt;
+        (context.interrupt, context.unsimulated) = (&interrupt, unsimulated);
         let input = BlockInput {
             header: self.header.header(),
             transactions: self.body.transactions(),
@@ -147,17 +177,12 @@ impl Replay<'_> {
     }
 
     /// Compares the outcome with the header, except for the state root, which needs the whole state.
-    fn check(&self, executed: Result<ExecutedBlock, BlockError>) -> Need<()> {
+    fn check(&self, executed: Result<ExecutedBlock, BlockError>) -> Need<ExecutedBlock> {
         let checked = executed.and_then(|executed| {
-            let mismatches = check_block(&executed, self.header.header(), self.view.network());
-            let mut mismatches = mismatches.err().unwrap_or_default();
-            mismatches.retain(|mismatch| mismatch.field != "stateRoot");
-            if mismatches.is_empty() {
-                return Ok(());
-            }
-            Err(BlockError::Mismatch(mismatches))
+            executed.check_apart_from_state(self.header.header(), self.view.network())?;
+            Ok(executed)
         });
-        checked.map_err(|error| Stop::Refused(Refusal::Replay(error)))
+        checked.map_err(|error| Stop::Refused(Refusal::of_replay(self.header, error)))
     }
 }
 

@@ -8,15 +8,12 @@ use alloy_primitives::B256;
 
 use super::{
     BlockHeader, Refusal,
-    light_replay::replay,
     view::{Need, Stop, View},
 };
 use crate::{
     consensus::{ChainView, VerifiedReceipts},
-    exec::{BlockObserver, Executed},
-    light::Known,
     state::Facts,
-    types::{BlockRef, Receipt},
+    types::BlockRef,
 };
 
 /// Most blocks that one message may have executed again.
@@ -80,28 +77,6 @@ impl ExecutedBlocks {
         self.receipts.push(receipts.clone());
         self.stopped = None;
         Ok(receipts)
-    }
-}
-
-/// Executes a block again. Its receipts have the root in its header.
-///
-/// # Errors
-/// As [`replay`].
-pub(super) fn executed_receipts(
-    view: &dyn View,
-    known: Known<'_>,
-    header: &BlockHeader,
-) -> Need<VerifiedReceipts> {
-    let mut receipts = Receipts(Vec::new());
-    replay(view, known, header, &mut receipts)?;
-    Ok(VerifiedReceipts::executed(header, receipts.0))
-}
-
-struct Receipts(Vec<Receipt>);
-
-impl BlockObserver for Receipts {
-    fn executed(&mut self, _: usize, executed: &Executed<'_>) {
-        self.0.push(executed.receipt.clone());
     }
 }
 

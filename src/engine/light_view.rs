@@ -9,7 +9,9 @@ use alloy_primitives::Address;
 use alloy_primitives::{B256, Bytes, U256};
 
 #[cfg(feature = "local")]
-use super::light_unserved::{ExecutedBlocks, executed_receipts, not_found, search};
+use super::light_replay::executed_receipts;
+#[cfg(feature = "local")]
+use super::light_unserved::{ExecutedBlocks, not_found, search};
 use super::{
     BlockHeader, LightStatus, Refusal, gate,
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},

@@ -17,7 +17,7 @@ use super::{LogFilter, view::BlockNumbers};
 use crate::local::Term;
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
-    exec::{BlockEnvironment, BlockObserver, CallPolicy},
+    exec::{BlockEnvironment, BlockObserver, CallPolicy, OnUnsimulated},
     local::{ChainSnapshot, Events},
     state::{KeyedTrie, LastKey, StateReader},
     trie::{Trie, WalkError},
@@ -221,19 +221,25 @@ impl View for LocalView<'_> {
         if header.number == 0 {
             return Ok(());
         }
+        // A call that fails because its method is not simulated fails on a chain that is made here, and nowhere else.
+        let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
         let replayed = match self.if_pending(header) {
-            None => self.chain().replay(header, observer, self.interrupt),
+            None => self.chain().replay(header, observer, unsimulated, self.interrupt),
             Some(pending) => {
                 let run = (pending.body.transactions(), pending.executed.senders.as_slice());
-                self.chain().replay_as(header, run, observer, self.interrupt)
+                self.chain().replay_as(header, run, observer, unsimulated, self.interrupt)
             }
         };
-        match replayed {
-            None => Err(no_state(header)),
-            Some(Ok(_)) => Ok(()),
-            Some(Err(_)) if self.interrupted() => Err(Stop::Refused(Refusal::Interrupted)),
-            Some(Err(error)) => Err(Stop::Refused(Refusal::Replay(error))),
-        }
+        let error = match replayed {
+            None => return Err(no_state(header)),
+            Some(Err(_)) if self.interrupted() => Refusal::Interrupted,
+            Some(Err(error)) => Refusal::of_replay(header, error),
+            Some(Ok(executed)) => match executed.check_apart_from_state(header.header(), self.network()) {
+                Ok(()) => return Ok(()),
+                Err(error) => Refusal::Replay(error),
+            },
+        };
+        Err(Stop::Refused(error))
     }
 
     fn policy(&self) -> CallPolicy {

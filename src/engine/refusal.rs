@@ -3,6 +3,7 @@
 use alloy_primitives::{Address, B256};
 use thiserror::Error;
 
+use super::BlockHeader;
 #[cfg(feature = "light")]
 use crate::light::{FactFailure, LowWork, SyncFault};
 #[cfg(feature = "node-methods")]
@@ -175,6 +176,20 @@ pub enum Refusal {
     /// A method of a native contract that this version does not execute: no answer is better than a wrong one.
     #[error("{0} is not simulated")]
     NotSimulated(Unsimulated),
+    /// A transaction of a block calls a method of a native contract that this version does not execute, so an execution
+    /// here does not show what happened in the block.
+    #[error(
+        "transaction {index} of block {number} calls {method}, which is not simulated, so executing the block here shows \
+         neither its traces nor all state that it reads; ask a node that implements the method, or ask about another block"
+    )]
+    BlockNotSimulated {
+        /// Height of the block.
+        number: u64,
+        /// Index of the transaction in the block.
+        index: usize,
+        /// The method.
+        method: Unsimulated,
+    },
     /// The store of the host's own node does not have the state of a block: it was not written to disk yet, or was deleted.
     #[cfg(feature = "node-methods")]
     #[error(
@@ -295,6 +310,7 @@ impl Refusal {
         matches!(
             self,
             Self::NotSimulated(_)
+                | Self::BlockNotSimulated { .. }
                 | Self::StateNotStored { .. }
                 | Self::NoStateProofs { .. }
                 | Self::NoTotalDifficulty(_)
@@ -324,6 +340,16 @@ impl Refusal {
         }
     }
 
+    /// Why a block that was executed again shows nothing.
+    pub(crate) fn of_replay(header: &BlockHeader, error: BlockError) -> Self {
+        match error {
+            BlockError::NotSimulated { index, method, .. } => {
+                Self::BlockNotSimulated { number: header.number, index, method }
+            }
+            error => Self::Replay(error),
+        }
+    }
+
     /// JSON-RPC code: EIP-1474 `-32002` (resource unavailable), `-32005` (limit), the reference node's `-32011`
     /// (time).
     pub fn code(&self) -> i32 {
@@ -337,7 +363,7 @@ impl Refusal {
             Self::Interrupted => -32011,
             // The reference node's code for states that it has pruned.
             Self::StateNotKept { .. } => -32600,
-            Self::NotSimulated(_) => -32004,
+            Self::NotSimulated(_) | Self::BlockNotSimulated { .. } => -32004,
             _ => -32002,
         }
     }

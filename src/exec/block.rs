@@ -6,16 +6,16 @@ use core::ops::Range;
 use alloy_primitives::{Address, Bloom, U256};
 
 use super::activation::activate;
-use super::block_context::{Ancestry, BlockContext};
+use super::block_context::{Ancestry, BlockContext, OnUnsimulated};
 use super::block_error::{BlockError, Mismatch};
 use super::observer::{BlockObserver, Executed};
 use super::remasc::distribute;
 use super::sublists::{ListLimits, are_parallel, split};
 use super::transaction::{Item, TransactionEnd, TransactionList};
-use super::transaction_error::{MAX_GAS, TxError, gas_price};
+use super::transaction_error::{MAX_GAS, NotExecuted, TxError, gas_price};
 use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::{Network, Rule};
-use crate::evm::precompiles::Unsimulated;
+use crate::evm::{Abort, precompiles::Unsimulated};
 use crate::state::{Touches, World};
 use crate::trie::Trie;
 use crate::types::{Header, REMASC_ADDRESS, Receipt, SenderError, Transaction};
@@ -57,8 +57,49 @@ pub struct ExecutedBlock {
     pub unsimulated: Vec<(usize, Unsimulated)>,
 }
 
+impl ExecutedBlock {
+    /// Compares the result with the header.
+    ///
+    /// # Errors
+    /// All fields that differ; if a call to a method failed that is not implemented, it is named as the reason.
+    pub fn check(&self, header: &Header, network: &Network) -> Result<(), BlockError> {
+        check_block(self, header, network).map_err(|mismatches| self.differs(mismatches))
+    }
+
+    /// As [`Self::check`], apart from the state root: for a run on a part of the state, or on one that was changed
+    /// directly.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_apart_from_state(&self, header: &Header, network: &Network) -> Result<(), BlockError> {
+        let mismatches: Vec<Mismatch> = self.outcome(header, network).collect();
+        if mismatches.is_empty() { Ok(()) } else { Err(self.differs(mismatches)) }
+    }
+
+    fn differs(&self, mismatches: Vec<Mismatch>) -> BlockError {
+        match self.unsimulated.first() {
+            Some(&(index, method)) => BlockError::NotSimulated { index, method, mismatches },
+            None => BlockError::Mismatch(mismatches),
+        }
+    }
+
+    /// The header fields besides the state root that differ from the result.
+    fn outcome(&self, header: &Header, network: &Network) -> impl Iterator<Item = Mismatch> {
+        let receipts = receipts_root(&self.receipts, root_format(network, header.number));
+        [
+            Mismatch::between("receiptsRoot", header.receipts_root, receipts),
+            Mismatch::between("logsBloom", header.logs_bloom, self.logs_bloom),
+            Mismatch::between("gasUsed", header.gas_used, self.gas_used),
+            Mismatch::between("paidFees", header.paid_fees, self.paid_fees),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
 /// Executes a block on its parent's state. This checks the transactions and their lists, but not the header;
-/// [`check_block`] compares the result with the header.
+/// [`check_block`] compares the result with the header. Calls to methods that are not implemented fail; what the
+/// observer sees is then not what happened on the network.
 ///
 /// # Errors
 /// The first rule that the transactions break.
@@ -69,14 +110,16 @@ pub fn execute_block(
     ancestry: &dyn Ancestry,
     observer: &mut dyn BlockObserver,
 ) -> Result<ExecutedBlock, BlockError> {
-    let context = BlockContext::new(network, block.header.into(), ancestry);
+    let mut context = BlockContext::new(network, block.header.into(), ancestry);
+    context.unsimulated = OnUnsimulated::Fail;
     execute_in(&context, parent_state, block, observer)
 }
 
-/// As [`execute_block`], in a context that can interrupt the execution.
+/// As [`execute_block`], in a context that can interrupt the execution and refuse calls to methods that are not
+/// implemented.
 ///
 /// # Errors
-/// The first rule that the transactions break.
+/// The first rule that the transactions break; such a call.
 pub fn execute_in(
     context: &BlockContext<'_>,
     parent_state: &Trie,
@@ -125,21 +168,12 @@ pub fn check_block(
     header: &Header,
     network: &Network,
 ) -> Result<(), Vec<Mismatch>> {
-    let format = root_format(network, header.number);
-    let mismatches: Vec<Mismatch> = [
-        // Before RSKIP-126, the state root in headers is that of another trie.
-        network
-            .active(Rule::Rskip126, header.number)
-            .then(|| Mismatch::between("stateRoot", header.state_root, executed.state.root()))
-            .flatten(),
-        Mismatch::between("receiptsRoot", header.receipts_root, receipts_root(&executed.receipts, format)),
-        Mismatch::between("logsBloom", header.logs_bloom, executed.logs_bloom),
-        Mismatch::between("gasUsed", header.gas_used, executed.gas_used),
-        Mismatch::between("paidFees", header.paid_fees, executed.paid_fees),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    // Before RSKIP-126, the state root in headers is that of another trie.
+    let state = network
+        .active(Rule::Rskip126, header.number)
+        .then(|| Mismatch::between("stateRoot", header.state_root, executed.state.root()))
+        .flatten();
+    let mismatches: Vec<Mismatch> = state.into_iter().chain(executed.outcome(header, network)).collect();
     if mismatches.is_empty() { Ok(()) } else { Err(mismatches) }
 }
 
@@ -268,7 +302,12 @@ impl BlockRun<'_, '_> {
         transaction: &Transaction,
         parallel: bool,
     ) -> Result<(), BlockError> {
-        let refused = |error| BlockError::Transaction { index, hash: transaction.hash(), error };
+        let refused = |error| match error {
+            TxError::NotExecuted(NotExecuted(Abort::NotSimulated(method))) => {
+                BlockError::NotSimulated { index, method, mismatches: Vec::new() }
+            }
+            error => BlockError::Transaction { index, hash: transaction.hash(), error },
+        };
         let known = self.block.senders.and_then(|senders| senders.get(index)).copied();
         let sender = match known {
             Some(sender) => sender,

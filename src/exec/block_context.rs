@@ -29,6 +29,18 @@ pub trait Ancestry {
     }
 }
 
+/// The effect of a call to a method of a native contract that this version does not implement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnUnsimulated {
+    /// The execution ends with [`BlockError::NotSimulated`](super::BlockError::NotSimulated). Its caller shows what it
+    /// observes, such as traces, of which headers commit to nothing.
+    #[default]
+    Refuse,
+    /// The call fails, and [`ExecutedBlock::unsimulated`](super::ExecutedBlock::unsimulated) names the method. Its caller
+    /// uses only what a header commits to and compares it, or makes the block itself.
+    Fail,
+}
+
 /// The block being executed.
 pub struct BlockContext<'a> {
     /// Network of the block.
@@ -41,13 +53,16 @@ pub struct BlockContext<'a> {
     pub ancestry: &'a dyn Ancestry,
     /// Called every few thousand instructions; `true` aborts the block.
     pub interrupt: &'a dyn Fn() -> bool,
+    /// The effect of a call to a method that is not implemented.
+    pub unsimulated: OnUnsimulated,
     /// Recovers the senders of the block's transactions, if they are not known and the host can do it faster.
     #[cfg(feature = "hosted")]
     pub recovery: Option<&'a dyn super::Recovery>,
 }
 
 impl<'a> BlockContext<'a> {
-    /// Creates the context of a block that is never interrupted.
+    /// Creates the context of a block that is never interrupted, and that is refused if it calls a method that is not
+    /// implemented.
     pub fn new(network: &'a Network, environment: BlockEnvironment, ancestry: &'a dyn Ancestry) -> Self {
         let rules = network.rules(environment.number);
         Self {
@@ -56,6 +71,7 @@ impl<'a> BlockContext<'a> {
             environment,
             ancestry,
             interrupt: &|| false,
+            unsimulated: OnUnsimulated::Refuse,
             #[cfg(feature = "hosted")]
             recovery: None,
         }
@@ -78,7 +94,7 @@ impl<'a> BlockContext<'a> {
         run.gas_limit = self.environment.gas_limit;
         run.minimum_gas_price = self.environment.minimum_gas_price;
         run.gas_price = gas_price;
-        run.fail_unsimulated = true;
+        run.fail_unsimulated = self.unsimulated == OnUnsimulated::Fail;
         run
     }
 }

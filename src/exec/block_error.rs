@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::remasc::UnknownAncestor;
 use super::sublists::EdgeError;
 use super::transaction_error::TxError;
+use crate::evm::precompiles::Unsimulated;
 use crate::state::AccessKey;
 
 /// The rule that the block breaks.
@@ -66,6 +67,17 @@ pub enum BlockError {
         /// Number of transactions.
         transactions: usize,
     },
+    /// A transaction calls a method of a native contract that this version does not implement, so the result of the
+    /// block is not known.
+    #[error("transaction {index} calls {method}, which is not simulated{}", differing(.mismatches))]
+    NotSimulated {
+        /// Index in the block.
+        index: usize,
+        /// The method.
+        method: Unsimulated,
+        /// Header fields that differ if the call fails; empty if the execution ended at the call.
+        mismatches: Vec<Mismatch>,
+    },
     /// The result of the execution contradicts the header.
     #[error("execution gives another header: {}", list(.0))]
     Mismatch(Vec<Mismatch>),
@@ -94,6 +106,10 @@ impl Mismatch {
         let differ = expected != found;
         differ.then(|| Self { field, expected: expected.to_string(), found: found.to_string() })
     }
+}
+
+fn differing(mismatches: &[Mismatch]) -> String {
+    if mismatches.is_empty() { String::new() } else { alloc::format!("; without it, {}", list(mismatches)) }
 }
 
 fn list(mismatches: &[Mismatch]) -> String {

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256, Bloom, U256};
 
 use super::activation::activate;
 use super::block::{ExecutedBlock, block_gas, check_price, run_remasc};
-use super::block_context::{Ancestry, BlockContext};
+use super::block_context::{Ancestry, BlockContext, OnUnsimulated};
 use super::block_error::BlockError;
 use super::call::BlockEnvironment;
 use super::observer::NoObserver;
@@ -53,7 +53,9 @@ pub fn build_block(
     candidates: &[TransactionCandidate],
     ancestry: &dyn Ancestry,
 ) -> Result<Built, BlockError> {
-    build_in(&BlockContext::new(network, template.clone(), ancestry), parent_state, candidates)
+    let mut context = BlockContext::new(network, template.clone(), ancestry);
+    context.unsimulated = OnUnsimulated::Fail;
+    build_in(&context, parent_state, candidates)
 }
 
 /// As [`build_block`], in a context that can interrupt the execution. If a transaction is interrupted, it is

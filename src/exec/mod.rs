@@ -49,7 +49,7 @@ pub use crate::evm::{
 };
 pub use basic_cost::basic_cost;
 pub use block::{BlockInput, ExecutedBlock, check_block, execute_block, execute_in};
-pub use block_context::{Ancestry, BlockContext};
+pub use block_context::{Ancestry, BlockContext, OnUnsimulated};
 pub use block_error::{BlockError, Mismatch};
 pub use block_hashes::BlockHashes;
 pub use build::{Built, TransactionCandidate, build_block, build_in};

@@ -13,7 +13,9 @@ use super::stored_block::StoredBlock;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use crate::consensus::persistent::Map;
 use crate::consensus::{ChainView, Network, VerifiedHeader, VerifiedUncles};
-use crate::exec::{BlockContext, BlockError, BlockInput, BlockObserver, ExecutedBlock, execute_in};
+use crate::exec::{
+    BlockContext, BlockError, BlockInput, BlockObserver, ExecutedBlock, OnUnsimulated, execute_in,
+};
 use crate::trie::Trie;
 use crate::types::{SealedHeader, Transaction};
 
@@ -123,15 +125,17 @@ impl ChainSnapshot {
     /// block or its parent's state is not kept.
     ///
     /// # Errors
-    /// The execution was interrupted, or a direct change of the state made a transaction invalid.
+    /// The execution was interrupted, a direct change of the state made a transaction invalid, or the block calls a method
+    /// that is not implemented and `unsimulated` refuses it.
     pub fn replay(
         &self,
         header: &SealedHeader,
         observer: &mut dyn BlockObserver,
+        unsimulated: OnUnsimulated,
         interrupt: &dyn Fn() -> bool,
     ) -> Option<Result<ExecutedBlock, BlockError>> {
         let block = self.block(&header.hash())?;
-        self.replay_as(header, (block.body.transactions(), &block.senders), observer, interrupt)
+        self.replay_as(header, (block.body.transactions(), &block.senders), observer, unsimulated, interrupt)
     }
 
     /// As [`Self::replay`], with the transactions and their senders given by the caller.
@@ -143,12 +147,13 @@ impl ChainSnapshot {
         header: &SealedHeader,
         (transactions, senders): (&[Transaction], &[Address]),
         observer: &mut dyn BlockObserver,
+        unsimulated: OnUnsimulated,
         interrupt: &dyn Fn() -> bool,
     ) -> Option<Result<ExecutedBlock, BlockError>> {
         let state = self.state(&header.parent_hash)?;
         let ancestry = self.ancestry(header.parent_hash);
         let mut context = BlockContext::new(self.network(), header.header().into(), &ancestry);
-        context.interrupt = interrupt;
+        (context.interrupt, context.unsimulated) = (interrupt, unsimulated);
         let input = BlockInput { header: header.header(), transactions, senders: Some(senders) };
         Some(execute_in(&context, state, &input, observer))
     }

@@ -9,7 +9,7 @@ use alloy_primitives::{Address, B256, U256};
 use rootlight::consensus::Network;
 use rootlight::exec::{
     Ancestry as _, BlockContext, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallStop, Estimate,
-    Item, RunLimits, TransactionList, estimate,
+    Item, OnUnsimulated, RunLimits, TransactionList, estimate,
 };
 use rootlight::state::{StateOverride, World};
 use rootlight::trie::Trie;
@@ -73,7 +73,8 @@ fn recorded_transactions_succeed_with_their_estimate() {
         let state = &chain.states[number - 1];
         let environment = BlockEnvironment::from(block.header.header());
         let branch = Branch::canonical(&chain.recording);
-        let context = BlockContext::new(&chain.recording.network, environment.clone(), &branch);
+        let mut context = BlockContext::new(&chain.recording.network, environment.clone(), &branch);
+        context.unsimulated = OnUnsimulated::Fail;
         let hashes = Hashes(Branch::canonical(&chain.recording));
         let call =
             CallContext { state, hashes: &hashes, block: &environment, rules: context.rules, chain_id: 33 };

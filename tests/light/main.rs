@@ -13,3 +13,4 @@ mod policy;
 mod reference;
 mod rounds;
 mod sync;
+mod unsimulated;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rootlight::consensus::{Genesis, Network};
 use rootlight::engine::{FollowNode, Node as _};
 use rootlight::exec::GenesisBlock;
-use rootlight::local::{ImportError, LocalChain};
+use rootlight::local::{ImportError, Imported, LocalChain};
 use rootlight::types::B256;
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use super::args::FollowArgs;
 use super::{CommandError, peers, runtime, serving, verify};
@@ -104,10 +104,11 @@ impl Target for Following {
         let imported = self.0.with_node(|node| {
             let now = node.now();
             blocks.into_iter().try_for_each(|Fetched { block, uncles }| {
-                node.import(block, Some(now))?;
+                report(&node.import(block, Some(now))?);
                 for uncle in uncles {
-                    if let Err(error) = node.import(uncle, Some(now)) {
-                        debug!("uncle not stored as a side block: {error}");
+                    match node.import(uncle, Some(now)) {
+                        Ok(imported) => report(&imported),
+                        Err(error) => debug!("uncle not stored as a side block: {error}"),
                     }
                 }
                 Ok::<(), ImportError>(())
@@ -117,9 +118,23 @@ impl Target for Following {
     }
 }
 
+/// Reports the calls of a block that were not simulated. The block's state is the one in its header all the same.
+fn report(imported: &Imported) {
+    for (index, method) in &imported.unsimulated {
+        let number = imported.header.number;
+        warn!(
+            "block {number}: transaction {index} calls {method}, which is not simulated; its state and receipts match the \
+             header, its traces and its witness are refused"
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use rootlight::dev::DevConfig;
+    use rootlight::engine::DevNode;
     use rootlight::exec::CallPolicy;
+    use rootlight::types::{Block, BlockBody};
 
     use super::*;
 
@@ -168,5 +183,62 @@ mod tests {
             asks.recv_timeout(std::time::Duration::from_secs(5))
         });
         assert_eq!(answer.unwrap(), Ok((0, true, false)));
+    }
+
+    /// A log in memory.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A chain with a call of the Bridge's `registerBtcCoinbaseTransaction`, whose simulated checks it passes.
+    async fn calls_the_bridge() -> LocalService {
+        let entropy = Entropy::from_system().unwrap();
+        let node = DevNode::new(DevConfig::reference(), moment(&entropy)).unwrap();
+        let service = LocalService::new(Box::new(node), LocalOptions::default(), entropy, None);
+        let words = [160u64, 0, 192, 0, 0, 0, 6, 0].map(|word| format!("{word:064x}"));
+        let transaction = serde_json::json!({
+            "from": "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826", "to": "0x0000000000000000000000000000000001000006",
+            "data": format!("0xccf417ae{}", words.concat()), "gas": "0x100000",
+        });
+        let call = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [transaction]});
+        let answer = service.answer(call.to_string().into_bytes()).await.body().unwrap();
+        assert!(answer.contains("result"), "{answer}");
+        service
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_not_simulated_is_reported_with_its_block_and_method() {
+        let block = calls_the_bridge().await.with_node(|node| {
+            let chain = node.local();
+            let (header, stored) = (chain.head(), chain.block(&chain.head().hash()).unwrap());
+            let body = BlockBody { transactions: stored.body.transactions().to_vec() };
+            Block { header: header.header().clone(), body, uncles: Vec::new() }
+        });
+        let config = DevConfig::reference();
+        let chain =
+            LocalChain::new(config.network, config.genesis.header, config.genesis.state, None).unwrap();
+        let entropy = Entropy::from_system().unwrap();
+        let node = FollowNode::new(chain, "test", "upstream", CallPolicy::default(), moment(&entropy));
+        let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, None));
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let fetched = vec![Fetched { block: block.unwrap(), uncles: Vec::new() }];
+        let target = Following(service);
+        tracing::subscriber::with_default(log, || target.import(fetched)).unwrap();
+        assert_eq!(target.head(), 1);
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let expected = "block 1: transaction 0 calls registerBtcCoinbaseTransaction of precompile";
+        assert!(text.contains(expected) && text.contains("traces and its witness are refused"), "{text}");
     }
 }

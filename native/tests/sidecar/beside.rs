@@ -20,6 +20,11 @@ use serde_json::{Value, json};
 pub(crate) struct Memory(Mutex<BTreeMap<B256, Bytes>>);
 
 impl Memory {
+    /// A store of these nodes.
+    pub(crate) fn of(nodes: Vec<(B256, Bytes)>) -> Self {
+        Self(Mutex::new(nodes.into_iter().collect()))
+    }
+
     /// Loses everything.
     pub(crate) fn clear(&self) {
         self.0.lock().unwrap().clear();

@@ -7,5 +7,6 @@ mod beside;
 mod peers;
 #[cfg(feature = "rskj-store")]
 mod recorded;
+mod unsimulated;
 #[cfg(feature = "rskj-store")]
 mod written;
