@@ -13,4 +13,5 @@ if ! test -d "$main"; then
     echo "CREATE DATABASE rootlight" | postgres --single -D "$DATA/new" postgres
     mv "$DATA/new" "$main"
 fi
+unset PASSWORD
 exec postgres -D "$main" -c "listen_addresses=${LISTEN:-*}" -c "unix_socket_directories=${SOCKETS:-/tmp}"

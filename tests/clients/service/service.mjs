@@ -80,7 +80,9 @@ function attempt(work) {
 async function balancer(processes, name, frontEnds) {
   const [port] = await freePorts(1);
   const addresses = frontEnds.map((url, index) => [`FRONT_END_${index + 1}`, new URL(url).host]);
-  const env = { ...process.env, BALANCER: `127.0.0.1:${port}`, ...Object.fromEntries(addresses) };
+  const [RUN_AS, RUN_AS_GROUP] = ['-un', '-gn'].map((what) => processes.run('id', [what]).trim());
+  const user = { RUN_AS, RUN_AS_GROUP };
+  const env = { ...process.env, ...user, BALANCER: `127.0.0.1:${port}`, ...Object.fromEntries(addresses) };
   processes.server(name, program('haproxy'), ['-W', '-db', '-f', BALANCER], { env });
   const url = `http://127.0.0.1:${port}`;
   await wait('HAProxy', () => fetch(`${url}/health`).then(({ status }) => status === 200, () => false));
