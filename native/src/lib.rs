@@ -51,6 +51,7 @@ pub mod keys;
 pub mod light;
 pub mod local;
 mod metrics;
+mod outside;
 pub mod p2p;
 mod priority;
 mod processors;

@@ -13,6 +13,7 @@ use super::print::say;
 use super::{CommandError, discovery, runtime, verify};
 use crate::doctor::{Outcome, Plan, Report, Step, examine};
 use crate::light::start;
+use crate::outside::output;
 use crate::p2p::find::BootHost;
 use crate::unix_time::unix_time;
 use crate::upstream::{self, HttpConfig, SharedUpstream};
@@ -50,7 +51,7 @@ pub(super) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
         say!("{json}");
     }
     if let Some(path) = &args.report {
-        std::fs::write(path, format!("{json}\n"))
+        std::fs::write(path, format!("{}\n", output(&json)))
             .map_err(|error| CommandError::failed(format!("{}: {error}", path.display())))?;
     }
     conclude(&report, args.json)

@@ -8,6 +8,7 @@ use super::CommandError;
 use super::entry::{PAUSE, TRIES};
 use super::print::say;
 use crate::keys::{Change, Command, KeyError, Listed, Registry, Reply};
+use crate::outside::cell;
 use crate::unix_time::unix_time;
 
 /// Flags of `keys`.
@@ -250,11 +251,11 @@ pub(super) fn print(key: &Listed) {
         (None, Some(at)) => format!("until {at}"),
         (None, None) => "valid".to_owned(),
     };
-    say!("{}  {}  {state}", key.id, if key.name.is_empty() { "-" } else { &key.name });
+    say!("{}  {}  {state}", cell(&key.id), cell(if key.name.is_empty() { "-" } else { &key.name }));
     say!("    limits: {}", limits(key));
     let usage = &key.usage;
     let classes: Vec<String> =
-        usage.classes.iter().map(|(class, count)| format!("{class} {count}")).collect();
+        usage.classes.iter().map(|(class, count)| format!("{} {count}", cell(class))).collect();
     say!(
         "    used: {} requests ({} today), weight {}, {} messages refused{}{}",
         usage.requests,
@@ -275,6 +276,7 @@ fn limits(key: &Listed) -> String {
     }
     parts.extend(rules.per_day.map(|requests| format!("{requests} a day")));
     let mut list = |what: &str, entries: Vec<String>| {
+        let entries: Vec<String> = entries.iter().map(|entry| cell(entry).to_string()).collect();
         if !entries.is_empty() {
             parts.push(format!("{what} {}", entries.join(",")));
         }

@@ -4,8 +4,11 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::debug_fn;
 
 use super::args::CommonArgs;
+use super::log_lines::{self, Lines};
 
 /// Replaces the filter of the running logger.
 type Replace = Box<dyn Fn(EnvFilter) + Send + Sync>;
@@ -16,7 +19,7 @@ static REPLACE: OnceLock<Replace> = OnceLock::new();
 pub(super) fn start(args: &CommonArgs) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(args))
-        .with_writer(std::io::stderr)
+        .with_writer(Lines::new(args.json_log))
         // A line that cannot be written would be reported on stderr, which panics if nobody reads it any more.
         .log_internal_errors(false)
         .with_target(false)
@@ -27,7 +30,7 @@ pub(super) fn start(args: &CommonArgs) {
         let handle = lines.reload_handle();
         lines.try_init().map(|()| REPLACE.set(Box::new(move |filter| _ = handle.reload(filter))))
     } else {
-        let lines = lines.with_filter_reloading();
+        let lines = lines.fmt_fields(debug_fn(log_lines::field).delimited(" ")).with_filter_reloading();
         let handle = lines.reload_handle();
         lines.try_init().map(|()| REPLACE.set(Box::new(move |filter| _ = handle.reload(filter))))
     };

@@ -18,6 +18,7 @@ mod index;
 mod index_args;
 mod keys;
 mod light;
+mod log_lines;
 mod logging;
 mod manual;
 mod methods;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::find_args::{CrawlArgs, PeersArgs};
 use super::print::say;
 use super::{CommandError, discovery, runtime, verify};
+use crate::outside::cell;
 use crate::p2p::Identity;
 use crate::p2p::find::{self, CrawlOptions, KnownNode, Visit, Visited};
 use crate::unix_time::unix_time;
@@ -43,7 +44,7 @@ fn known_text(known: &KnownNode, now: u64) -> String {
         None => " never connected,",
     };
     if !known.client.is_empty() {
-        text.push_str(&format!(" {},", known.client));
+        text.push_str(&format!(" {},", cell(&known.client)));
     }
     text.push_str(offers);
     text.push_str(&match known.seen {
@@ -53,7 +54,7 @@ fn known_text(known: &KnownNode, now: u64) -> String {
     if let Some(caught) = &known.caught {
         let ago = now.saturating_sub(caught.at);
         let left = if known.is_caught(now) { "left alone" } else { "no longer left alone" };
-        text.push_str(&format!("\n    caught {ago} s ago, {left}: {}", caught.what));
+        text.push_str(&format!("\n    caught {ago} s ago, {left}: {}", cell(&caught.what)));
     }
     text
 }
@@ -105,13 +106,16 @@ fn capabilities(visit: &Visit) -> Vec<String> {
 fn visited_text(visited: &Visited) -> String {
     let place = format!("{}@{}", visited.node.id, visited.node.address);
     match &visited.outcome {
-        Err(error) => format!("{place}\n    {error}"),
+        Err(error) => format!("{place}\n    {}", cell(error)),
         Ok(visit) => {
             let offer = match visit.snap {
                 Some(snap) => format!(", checkpoint {} with {} bytes of state", snap.block, snap.trie_size),
                 None => String::new(),
             };
-            format!("{place}\n    {}, {}{offer}", visit.hello.client_id, capabilities(visit).join(" "))
+            {
+                let client = cell(&visit.hello.client_id);
+                format!("{place}\n    {client}, {}{offer}", cell(capabilities(visit).join(" ")))
+            }
         }
     }
 }

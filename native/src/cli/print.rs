@@ -7,13 +7,16 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::sync::Mutex;
 
+use crate::outside::{output, outside};
+
 /// The first failure to print, other than that of a closed pipe.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Prints to the standard output.
+/// Prints to the standard output. Parts of the text may come from outside: what is not seen as itself is escaped, apart
+/// from line breaks and tabs.
 pub(super) fn write(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
-    let written = out.write_fmt(text).and_then(|()| out.flush());
+    let written = write!(out, "{}", output(text)).and_then(|()| out.flush());
     if let Err(error) = written.or_else(ignore_closed) {
         FAILURE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
     }
@@ -24,9 +27,9 @@ pub(super) fn failure() -> Option<io::Error> {
     FAILURE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
 }
 
-/// Prints a line to the standard error. Nobody could be told of a failure.
+/// Prints a line to the standard error, such as the error that ends a command. A failure to print it cannot be reported.
 pub(super) fn write_error(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", outside(text));
 }
 
 fn ignore_closed(error: io::Error) -> io::Result<()> {

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::plan::Plan;
 use super::report::{Node, Outcome, PEERS, Step, Steps, Subject};
+use crate::outside::{cell, outside};
 use crate::p2p::find::{
     BootHost, CrawlOptions, Finder, FinderOptions, LookupError, NodeBook, Visit, addresses_of, crawl, visit,
 };
@@ -154,7 +155,7 @@ fn dialled(place: String, outcome: Result<Visit, PeerError>) -> Node {
             client: None,
             capabilities: Vec::new(),
             said: serde_json::Value::Null,
-            error: Some(error.to_string()),
+            error: Some(outside(error).to_string()),
         },
         Ok(visit) => {
             let capabilities = visit.hello.capabilities.iter();
@@ -162,8 +163,10 @@ fn dialled(place: String, outcome: Result<Visit, PeerError>) -> Node {
                 visit.snap.map(|snap| json!({ "checkpoint": snap.block, "stateBytes": snap.trie_size }));
             Node {
                 place,
-                client: Some(visit.hello.client_id.clone()),
-                capabilities: capabilities.map(|one| format!("{}/{}", one.name, one.version)).collect(),
+                client: Some(cell(&visit.hello.client_id).to_string()),
+                capabilities: capabilities
+                    .map(|one| format!("{}/{}", cell(&one.name), one.version))
+                    .collect(),
                 said: json!({
                     "bestHash": visit.best_hash,
                     "totalDifficulty": visit.total_difficulty,

@@ -4,11 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::outside::outside;
+
 /// Name of the steps that are about peers.
 pub(super) const PEERS: &str = "peers";
-
-/// Longest text of what was seen, in characters: upstreams write parts of it.
-const MAX_SEEN: usize = 800;
 
 /// What a step tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -80,7 +79,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A step that ends now. Control characters are left out of what was seen.
+    /// A step that ends now. Upstreams and peers write parts of what was seen.
     pub(super) fn new(
         subject: Subject,
         source: &str,
@@ -89,7 +88,7 @@ impl Step {
         seen: String,
     ) -> Self {
         let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let seen = seen.chars().filter(|c| !c.is_control()).take(MAX_SEEN).collect();
+        let seen = outside(seen).to_string();
         Self { subject, source: source.into(), outcome, seen, help: None, milliseconds, details: Value::Null }
     }
 

@@ -16,7 +16,7 @@ use super::{indexing, report};
 use crate::store::{Persist, StoreError};
 use crate::unix_time::unix_time;
 
-/// The time limits of a local chain.
+/// The time limits of a local chain, and what is logged.
 #[derive(Debug, Clone)]
 pub struct LocalOptions {
     /// Limit of one message, as the reference node's `rpc.timeout`.
@@ -26,6 +26,8 @@ pub struct LocalOptions {
     pub block_timeout: Option<Duration>,
     /// Limit of all blocks that one message mines, because other writers wait meanwhile.
     pub mining_timeout: Option<Duration>,
+    /// Whether calls that fail are logged, for the developer of a contract. Elsewhere callers are strangers.
+    pub logs_calls: bool,
 }
 
 impl Default for LocalOptions {
@@ -34,16 +36,17 @@ impl Default for LocalOptions {
             run_timeout: Duration::from_secs(5),
             block_timeout: Some(Duration::from_secs(5)),
             mining_timeout: Some(Duration::from_secs(30)),
+            logs_calls: true,
         }
     }
 }
 
 impl LocalOptions {
-    /// The limits of a follower: the execution of blocks has no time limit and is interrupted only when the program
+    /// The options of a follower: the execution of blocks has no time limit and is interrupted only when the program
     /// stops.
     #[must_use]
     pub fn follower() -> Self {
-        Self { block_timeout: None, mining_timeout: None, ..Self::default() }
+        Self { block_timeout: None, mining_timeout: None, logs_calls: false, ..Self::default() }
     }
 
     pub(super) const fn blocks(&self) -> BlockLimits {

@@ -3,6 +3,8 @@
 use rootlight::dev::DevEvent;
 use rootlight::rpc::Answer;
 
+use crate::outside::outside;
+
 /// The log line for an event of a development chain.
 pub(super) fn event(event: &DevEvent) -> String {
     match event {
@@ -12,8 +14,8 @@ pub(super) fn event(event: &DevEvent) -> String {
         }
         DevEvent::Failed { hash, halt: Some(halt), .. } => format!("transaction {hash} failed: {halt}"),
         DevEvent::Failed { hash, output, .. } => match rootlight::rpc::revert_reason(output) {
-            Some(reason) => format!("transaction {hash} reverted: {reason}"),
-            None => format!("transaction {hash} reverted with {output}"),
+            Some(reason) => format!("transaction {hash} reverted: {}", outside(reason)),
+            None => format!("transaction {hash} reverted with {}", outside(output)),
         },
         DevEvent::Unsimulated { hash, method } => {
             format!("transaction {hash} called {method}, which is not simulated: that call failed")
@@ -31,17 +33,20 @@ pub(super) fn event(event: &DevEvent) -> String {
 /// The methods whose failures are logged: those that execute code.
 const EXECUTING: [&str; 4] = ["eth_call", "eth_estimateGas", "eth_sendTransaction", "eth_sendRawTransaction"];
 
-/// The log line for a single call that failed; `None` for other messages and methods.
+/// The log line for a single call that failed; `None` for other messages and methods. Contracts and callers write parts of
+/// the error.
 pub(super) fn failed_call(answer: &Answer) -> Option<String> {
     let (method, error) = &**answer.failed.as_ref()?;
-    EXECUTING.contains(method).then(|| format!("{method}: {error}"))
+    EXECUTING.contains(method).then(|| format!("{method}: {}", outside(error)))
 }
 
 #[cfg(test)]
 mod tests {
+    use alloy_primitives::{B256, U256};
     use rootlight::rpc::RpcError;
 
     use super::*;
+    use crate::outside::is_unseen;
 
     #[test]
     fn failed_calls_give_a_log_line() {
@@ -53,5 +58,27 @@ mod tests {
         assert_eq!(line.as_deref(), Some("eth_call: method parameters invalid"));
         assert_eq!(failed_call(&answer("eth_call", None)), None);
         assert_eq!(failed_call(&answer("eth_getBalance", Some(RpcError::ParameterCount))), None);
+    }
+
+    #[test]
+    fn what_a_contract_says_neither_fills_the_log_nor_forges_a_line() {
+        let said = format!("\n\r ERROR forged \u{202e}{}", "x".repeat(4_000_000));
+        let text = [&[0x08, 0xc3, 0x79, 0xa0][..], &abi_text(&said)].concat();
+        let failed = DevEvent::Failed { hash: B256::ZERO, halt: None, output: text.into() };
+        let raw = DevEvent::Failed { hash: B256::ZERO, halt: None, output: vec![1; 4_000_000].into() };
+        let error = RpcError::Halted(said);
+        let call = Answer { failed: Some(Box::new(("eth_call", error))), ..Answer::default() };
+        let lines = [event(&failed), event(&raw), failed_call(&call).unwrap()];
+        assert!(lines[0].contains("forged") && lines[2].contains("forged"), "{lines:?}");
+        for line in lines {
+            assert!(line.len() < 1_200 && !line.chars().any(is_unseen), "{}", line.len());
+        }
+    }
+
+    /// A text as the parameter of `Error(string)`.
+    fn abi_text(text: &str) -> Vec<u8> {
+        let word = |number: usize| B256::from(U256::from(number)).to_vec();
+        let padding = vec![0; text.len().next_multiple_of(32) - text.len()];
+        [word(32), word(text.len()), text.as_bytes().to_vec(), padding].concat()
     }
 }

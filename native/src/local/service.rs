@@ -225,7 +225,8 @@ impl LocalService {
         };
         match answered {
             Ok(held) => {
-                if let Some(failure) = held.answer.as_ref().and_then(report::failed_call) {
+                let answer = held.answer.as_ref().filter(|_| self.parts.options.logs_calls);
+                if let Some(failure) = answer.and_then(report::failed_call) {
                     info!("{failure}");
                 }
                 held

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use alloy_primitives::hex;
 use common::{Watch, client, run};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
@@ -119,6 +120,41 @@ async fn sighup_changes_pages_log_levels_and_proxies_and_names_what_needs_a_rest
     std::fs::remove_file(&config).unwrap();
     program.reload("the configuration stays as it was");
     assert_eq!(program.status_for(b).await, StatusCode::OK);
+}
+
+/// A contract reverts with a text of 400,000 bytes, which has the beginning of a line of the log in it.
+#[tokio::test]
+async fn what_a_contract_says_neither_fills_the_log_nor_forges_a_line() {
+    const AT: &str = "0x00000000000000000000000000000000000000aa";
+    let text = format!("\n\r 2026-11-25T00:00:00Z ERROR forged \u{1b}[2J\u{202e}{}", "x".repeat(400_000));
+    let word = |number: usize| format!("{number:064x}");
+    let padding = "00".repeat(text.len().next_multiple_of(32) - text.len());
+    let output = format!("08c379a0{}{}{}{padding}", word(32), word(text.len()), hex::encode(&text));
+    // PUSH3 length, PUSH1 16, PUSH1 0, CODECOPY, PUSH3 length, PUSH1 0, REVERT.
+    let length = format!("{:06x}", output.len() / 2);
+    let code = format!("0x62{length}601060003962{length}6000fd{output}");
+    let folder = tempfile::tempdir().unwrap();
+    for json in [false, true] {
+        let mut command = rootlight();
+        command.args(["dev", "--http-port", "0"]).args(json.then_some("--json-log"));
+        let program = Program::start(folder.path(), command);
+        let send = |method: &'static str, params: serde_json::Value| {
+            let body = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+            let request = client().post(program.url()).header(CONTENT_TYPE, "application/json");
+            async move { request.body(body.to_string()).send().await.unwrap().text().await.unwrap() }
+        };
+        send("anvil_setCode", serde_json::json!([AT, code])).await;
+        let before = program.logged().len();
+        for _ in 0..20 {
+            let answer = send("eth_call", serde_json::json!([{ "to": AT }])).await;
+            assert!(answer.contains("forged"), "{}", &answer[..answer.len().min(300)]);
+        }
+        send("eth_call", serde_json::json!([{ "to": AT, "gas": "0x1" }])).await;
+        let log = program.logged()[before..].to_owned();
+        assert!(log.contains("forged") && log.len() < 40_000, "{} bytes", log.len());
+        assert!(log.lines().all(|line| !line.trim_start().starts_with("2026-11-25T00:00:00Z")), "{log}");
+        assert!(!log.contains(['\r', '\u{1b}', '\u{202e}']), "{log:?}");
+    }
 }
 
 #[tokio::test]

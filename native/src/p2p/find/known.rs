@@ -9,6 +9,7 @@ use rootlight_p2p::session::Hello;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::outside::is_unseen;
 use crate::p2p::PeerAddress;
 
 /// Most nodes that are known at a time.
@@ -103,9 +104,9 @@ impl KnownNode {
     }
 }
 
-/// The first characters of a text, without control characters.
+/// The first characters of a text, without those that are not seen.
 pub(super) fn short(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+    text.chars().filter(|c| !is_unseen(*c)).take(MAX_TEXT).collect()
 }
 
 /// A node as an address to dial.
