@@ -45,6 +45,7 @@ pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod doctor;
+mod files;
 pub mod follow;
 pub mod index;
 pub mod keys;

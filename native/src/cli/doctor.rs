@@ -12,6 +12,7 @@ use super::find_args::DoctorArgs;
 use super::print::say;
 use super::{CommandError, discovery, runtime, verify};
 use crate::doctor::{Outcome, Plan, Report, Step, examine};
+use crate::files;
 use crate::light::start;
 use crate::outside::output;
 use crate::p2p::find::BootHost;
@@ -51,7 +52,7 @@ pub(super) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
         say!("{json}");
     }
     if let Some(path) = &args.report {
-        std::fs::write(path, format!("{}\n", output(&json)))
+        files::write(path, format!("{}\n", output(&json)).as_bytes())
             .map_err(|error| CommandError::failed(format!("{}: {error}", path.display())))?;
     }
     conclude(&report, args.json)

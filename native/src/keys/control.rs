@@ -1,6 +1,7 @@
 //! The work that goes on beside a server with keys: counters are written to the database, and commands are taken over
 //! a Unix socket beside it, because only one process may have the database open.
 
+#[cfg(unix)]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,8 @@ use tracing::warn;
 
 use super::error::KeyError;
 use super::registry::Registry;
+#[cfg(unix)]
+use crate::unix_socket::{self, SocketFile};
 
 /// Interval at which counters are written. A process that is killed loses the counts of so long at most.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
@@ -19,7 +22,8 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 pub struct Running {
     registry: Arc<Registry>,
     tasks: Vec<JoinHandle<()>>,
-    socket: Option<PathBuf>,
+    #[cfg(unix)]
+    _socket: Option<SocketFile>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -31,9 +35,6 @@ impl std::fmt::Debug for Registry {
 impl Drop for Running {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-        if let Some(socket) = &self.socket {
-            let _ = std::fs::remove_file(socket);
-        }
         write_counters(&self.registry);
     }
 }
@@ -43,13 +44,20 @@ impl Drop for Running {
 /// # Errors
 /// The socket cannot be made.
 pub fn start(registry: Arc<Registry>) -> Result<Running, KeyError> {
-    let mut running = Running { registry: registry.clone(), tasks: Vec::new(), socket: None };
+    let mut running = Running {
+        registry: registry.clone(),
+        tasks: Vec::new(),
+        #[cfg(unix)]
+        _socket: None,
+    };
     #[cfg(unix)]
     {
         let path = unix::socket_of(registry.path());
-        let listener = unix::bind(&path).map_err(|source| KeyError::File { path: path.clone(), source })?;
+        // Whoever has the database open replaces the socket that an earlier process left behind.
+        let bound = unix_socket::bind(&path, 0o600);
+        let (listener, file) = bound.map_err(|source| KeyError::File { path, source })?;
         running.tasks.push(tokio::spawn(unix::serve(listener, registry.clone())));
-        running.socket = Some(path);
+        running._socket = Some(file);
     }
     running.tasks.push(tokio::spawn(write_regularly(registry)));
     Ok(running)
@@ -86,7 +94,6 @@ mod unix {
 
     use super::{Arc, Duration, KeyError, Path, PathBuf, Registry};
     use crate::keys::admin::{Command, Reply};
-    use crate::unix_socket;
 
     /// Longest command, in bytes. The longest lists of a key fit.
     const COMMAND_BYTES: u64 = 1024 * 1024;
@@ -102,11 +109,6 @@ mod unix {
         let mut name = database.as_os_str().to_owned();
         name.push(".sock");
         name.into()
-    }
-
-    /// Makes the socket. Whoever has the database open replaces what an earlier process left behind.
-    pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
-        unix_socket::bind(path, 0o600)
     }
 
     /// Takes commands for ever.

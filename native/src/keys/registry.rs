@@ -322,9 +322,34 @@ mod tests {
         write.open_table(redb::TableDefinition::<u64, u64>::new("blocks")).unwrap();
         write.commit().unwrap();
         drop(other);
+        set_mode(&path, 0o600);
         assert!(matches!(Registry::open(&path), Err(KeyError::Format(_))));
         let text = folder.path().join("text");
         std::fs::write(&text, "not a database").unwrap();
+        set_mode(&text, 0o600);
         assert!(Registry::open(&text).is_err());
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_database_that_others_can_use_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.redb");
+        drop(Registry::open(&path).unwrap());
+        for mode in [0o666, 0o644, 0o602, 0o660] {
+            set_mode(&path, mode);
+            let refused = Registry::open(&path).err().expect("refused").to_string();
+            assert!(refused.contains("chmod 600"), "{mode:o}: {refused}");
+        }
+        set_mode(&path, 0o600);
+        assert!(Registry::open(&path).is_ok());
     }
 }

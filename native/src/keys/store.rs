@@ -10,6 +10,7 @@ use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition}
 use super::error::KeyError;
 use super::meter::Usage;
 use super::record::Record;
+use crate::files;
 
 /// Format of the file.
 const META: TableDefinition<'_, &str, &str> = TableDefinition::new("keys-meta");
@@ -102,11 +103,14 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, KeyError> {
     serde_json::to_vec(value).map_err(|error| KeyError::Format(error.to_string()))
 }
 
-/// Opens the file for its owner only, because the limits of keys and the names of customers are nobody else's business.
+/// Opens the file, which is made for its owner only: whoever can write it has every right, and it has the names of
+/// customers.
 fn file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    let file = options.open(path)?;
+    files::check_secret(&file)?;
+    Ok(file)
 }

@@ -23,6 +23,7 @@ use tracing::debug;
 use super::address::PeerAddress;
 use super::error::PeerError;
 use super::link::{Host, Link};
+use crate::files;
 
 /// Longest wait for a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -136,34 +137,31 @@ pub(super) fn random_key() -> Result<NodeKey, IdentityError> {
 /// Reads the key of a file, or makes one and writes it for its owner only.
 fn kept_key(path: &Path) -> Result<NodeKey, IdentityError> {
     let failed = |reason: String| IdentityError::File { path: path.display().to_string(), reason };
-    match std::fs::read_to_string(path) {
-        Ok(text) => {
-            let bytes: Option<B256> = text.trim().parse().ok();
-            let key = bytes.and_then(|bytes| NodeKey::from_bytes(&bytes.0).ok());
-            key.ok_or_else(|| {
-                failed("not a node key of 64 hexadecimal digits; remove the file to get a new key".into())
-            })
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let key = random_key()?;
-            write_key(path, &key).map_err(|error| failed(error.to_string()))?;
-            Ok(key)
-        }
-        Err(error) => Err(failed(error.to_string())),
-    }
+    let text = match read_key(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_key(path, &random_key()?),
+        read => read,
+    };
+    let bytes: Option<B256> = text.map_err(|error| failed(error.to_string()))?.trim().parse().ok();
+    let key = bytes.and_then(|bytes| NodeKey::from_bytes(&bytes.0).ok());
+    key.ok_or_else(|| {
+        failed("not a node key of 64 hexadecimal digits; remove the file to get a new key".into())
+    })
 }
 
-fn write_key(path: &Path, key: &NodeKey) -> std::io::Result<()> {
-    use std::io::Write as _;
+fn read_key(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    files::check_secret(&file)?;
+    std::io::read_to_string(&mut file)
+}
+
+/// Writes a key, and returns that of the file: another process may have written it first.
+fn write_key(path: &Path, key: &NodeKey) -> std::io::Result<String> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    writeln!(file, "{}", alloy_primitives::hex::encode(key.to_bytes()))
+    let line = format!("{}\n", alloy_primitives::hex::encode(key.to_bytes()));
+    files::write_secret_once(path, line.as_bytes())?;
+    read_key(path)
 }
 
 /// Which addresses are dialled.
@@ -442,6 +440,15 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = folder.path().join(KEY_FILE).metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o077, 0, "nobody else reads the key");
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let path = folder.path().join(KEY_FILE);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+            let refused = open().err().expect("a key that all can read").to_string();
+            assert!(refused.contains("chmod 600"), "{refused}");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
         std::fs::write(folder.path().join(KEY_FILE), "nonsense").unwrap();
         assert!(matches!(open(), Err(IdentityError::File { .. })));

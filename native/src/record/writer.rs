@@ -1,8 +1,7 @@
-//! Files of a recording. A file is written under a temporary name and gets its final name when it is
-//! complete.
+//! Files of a recording. A file is written under a temporary name, which `replay:` does not read, and gets its final name
+//! when it is complete.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use rootlight::light::UpstreamRequest;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::files::NewFile;
 use crate::upstream::UpstreamError;
 
 /// Why a recording could not be written.
@@ -60,8 +60,8 @@ pub(super) struct Files {
 }
 
 enum Output {
-    Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
+    Plain(BufWriter<NewFile>),
+    Gzip(GzEncoder<BufWriter<NewFile>>),
 }
 
 impl Files {
@@ -94,10 +94,10 @@ impl Files {
         };
         // JSON allows line breaks between tokens, but not inside strings.
         let line = line.replace(['\n', '\r'], " ");
-        let path = self.partial(name);
+        let path = self.complete(name);
         let failed = |source| RecordError::Write { path: path.clone(), source };
         if !self.open.contains_key(name) {
-            let file = BufWriter::new(File::create(&path).map_err(failed)?);
+            let file = BufWriter::new(NewFile::beside(&path, false).map_err(failed)?);
             let output = if self.gzip {
                 Output::Gzip(GzEncoder::new(file, Compression::best()))
             } else {
@@ -114,28 +114,21 @@ impl Files {
 
     /// Completes all files and gives them their final names.
     pub(super) fn finish(self) -> Result<(), RecordError> {
-        let names: Vec<(PathBuf, PathBuf)> =
-            self.open.keys().map(|name| (self.partial(name), self.complete(name))).collect();
-        for (output, (partial, complete)) in self.open.into_values().zip(names) {
+        let names: Vec<PathBuf> = self.open.keys().map(|name| self.complete(name)).collect();
+        for (output, complete) in self.open.into_values().zip(names) {
             let failed = |source| RecordError::Write { path: complete.clone(), source };
             let file = match output {
                 Output::Plain(file) => file,
                 Output::Gzip(file) => file.finish().map_err(failed)?,
             };
             let file = file.into_inner().map_err(|failure| failed(failure.into_error()))?;
-            file.sync_all().map_err(failed)?;
-            std::fs::rename(&partial, &complete).map_err(failed)?;
+            file.replace(&complete).map_err(failed)?;
         }
         Ok(())
     }
 
     fn complete(&self, name: &str) -> PathBuf {
         self.folder.join(if self.gzip { format!("{name}.jsonl.gz") } else { format!("{name}.jsonl") })
-    }
-
-    /// Returns the temporary name of a file, which `replay:` does not read.
-    fn partial(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.partial"))
     }
 }
 

@@ -9,6 +9,8 @@ use std::str::FromStr;
 use tokio::net::TcpListener;
 
 use super::stream::Stream;
+#[cfg(unix)]
+use crate::unix_socket;
 
 /// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub(super) enum Listener {
     Tcp(TcpListener),
     /// A Unix socket, and its file if this process made it.
     #[cfg(unix)]
-    Unix(tokio::net::UnixListener, Option<unix::SocketFile>),
+    Unix(tokio::net::UnixListener, Option<unix_socket::SocketFile>),
 }
 
 impl Listener {
@@ -77,7 +79,7 @@ impl Listener {
             }
             #[cfg(unix)]
             Listen::Unix(path) => {
-                unix::bind(path, mode).map(|(listener, file)| Self::Unix(listener, Some(file)))
+                unix_socket::bind(path, mode).map(|(listener, file)| Self::Unix(listener, Some(file)))
             }
             #[cfg(not(unix))]
             Listen::Unix(_) => {
@@ -116,7 +118,7 @@ impl Listener {
         match self {
             Self::Tcp(_) => None,
             #[cfg(unix)]
-            Self::Unix(_, Some(file)) => Some(file.path.clone()),
+            Self::Unix(_, Some(file)) => Some(file.path().to_owned()),
             #[cfg(unix)]
             Self::Unix(listener, None) => Some(listener.local_addr().ok()?.as_pathname()?.to_owned()),
         }
@@ -137,60 +139,6 @@ impl Listener {
                 listener.accept().await.map(|(stream, _)| (Stream::Unix(stream), None))
             }
         }
-    }
-}
-
-#[cfg(unix)]
-mod unix {
-    use std::fs;
-    use std::io;
-    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-    use std::os::unix::net::UnixStream;
-    use std::path::{Path, PathBuf};
-
-    use tokio::net::UnixListener;
-
-    use crate::unix_socket;
-
-    /// The file of a socket. Dropping it removes the file, unless another one has replaced it.
-    #[derive(Debug)]
-    pub(in crate::server) struct SocketFile {
-        pub(super) path: PathBuf,
-        made: Option<(u64, u64)>,
-    }
-
-    impl Drop for SocketFile {
-        fn drop(&mut self) {
-            if self.made.is_some() && identity(&self.path) == self.made {
-                let _ = fs::remove_file(&self.path);
-            }
-        }
-    }
-
-    fn identity(path: &Path) -> Option<(u64, u64)> {
-        fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
-    }
-
-    /// Makes a socket. A socket that an earlier process has left behind is replaced, but neither one that another
-    /// process listens on nor another kind of file.
-    pub(super) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
-        match fs::symlink_metadata(path) {
-            Ok(file) if !file.file_type().is_socket() => {
-                return Err(io::Error::new(
-                    io::ErrorKind::AlreadyExists,
-                    "a file that is not a socket is there",
-                ));
-            }
-            Ok(_) if UnixStream::connect(path).is_ok() => {
-                return Err(io::Error::new(
-                    io::ErrorKind::AddrInUse,
-                    "another process listens on this socket",
-                ));
-            }
-            _ => {}
-        }
-        let listener = unix_socket::bind(path, mode)?;
-        Ok((listener, SocketFile { path: path.to_owned(), made: identity(path) }))
     }
 }
 

@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
 use super::operations::TlsFiles;
+use crate::files::check_secret;
 
 /// Interval at which the files are compared with those in use.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -26,7 +27,7 @@ const FILE_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file cannot be read.
+    /// A file cannot be read, or others than its owner can use the key.
     #[error("{path}: {source}")]
     File {
         /// The file.
@@ -122,7 +123,7 @@ impl Certificates {
             };
             match &loaded {
                 Ok(true) => info!("the TLS certificate was replaced"),
-                // A file that is missing is missing at every look.
+                // A file that is missing, or whose mode is refused, is so at every look.
                 Err(TlsError::File { .. }) if missing => {}
                 Err(failure) => error!("the old TLS certificate stays in use: {failure}"),
                 Ok(false) => {}
@@ -133,12 +134,15 @@ impl Certificates {
 }
 
 fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
-    Ok((read_file(&files.certificate)?, read_file(&files.key)?))
+    Ok((read_file(&files.certificate, |_| Ok(()))?, read_file(&files.key, check_secret)?))
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, TlsError> {
+fn read_file(path: &Path, check: impl FnOnce(&File) -> io::Result<()>) -> Result<Vec<u8>, TlsError> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(FILE_BYTES).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| {
+        check(&file)?;
+        file.take(FILE_BYTES).read_to_end(&mut bytes)
+    });
     read.map_err(|source| TlsError::File { path: path.to_owned(), source })?;
     Ok(bytes)
 }

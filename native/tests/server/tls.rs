@@ -30,11 +30,25 @@ struct Secured {
 impl Secured {
     fn use_files(&self, certificate: &str, key: &str) {
         std::fs::copy(pem(certificate), self.folder.path().join("cert.pem")).unwrap();
-        std::fs::copy(pem(key), self.folder.path().join("key.pem")).unwrap();
+        copy_key(key, &self.folder.path().join("key.pem"));
     }
 
     fn url(&self) -> String {
         format!("https://localhost:{}/", self.port)
+    }
+}
+
+/// Copies a key with the mode that a key must have, whatever that of the checkout is.
+fn copy_key(name: &str, to: &Path) {
+    std::fs::copy(pem(name), to).unwrap();
+    set_mode(to, 0o600);
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 }
 
@@ -50,7 +64,7 @@ fn configured(folder: &TempDir) -> ServerConfig {
 async fn secured_with(change: impl FnOnce(&mut ServerConfig)) -> Secured {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(pem("first.pem"), folder.path().join("cert.pem")).unwrap();
-    std::fs::copy(pem("first-key.pem"), folder.path().join("key.pem")).unwrap();
+    copy_key("first-key.pem", &folder.path().join("key.pem"));
     let mut config = configured(&folder);
     change(&mut config);
     let server = Server::bind(config, Arc::new(Echo)).await.unwrap();
@@ -139,7 +153,7 @@ async fn a_broken_certificate_leaves_the_old_one_in_use() {
     let server = secured().await;
     let (cert, key) = (server.folder.path().join("cert.pem"), server.folder.path().join("key.pem"));
     // A key that belongs to another certificate, no PEM, nothing, and no file.
-    std::fs::copy(pem("second-key.pem"), &key).unwrap();
+    copy_key("second-key.pem", &key);
     server.control.reload_certificate();
     assert!(answered(&trusting("first.pem"), &server.url()).await);
     for content in [&b"garbage"[..], b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
@@ -171,6 +185,7 @@ async fn a_server_does_not_start_with_unusable_files_and_does_not_repeat_the_key
     ] {
         std::fs::write(folder.path().join("cert.pem"), certificate).unwrap();
         std::fs::write(folder.path().join("key.pem"), key).unwrap();
+        set_mode(&folder.path().join("key.pem"), 0o600);
         let failure = Server::bind(configured(&folder), Arc::new(Echo)).await.err().unwrap();
         assert!(matches!(failure, ServerError::Tls(_)));
         let text = failure.to_string();
@@ -213,4 +228,27 @@ async fn connections_in_their_handshake_count_as_connections() {
     let started = Instant::now();
     assert!(answered(&trusting("first.pem"), &server.url()).await, "an idle one is closed for it");
     assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_key_that_others_can_read_or_write_is_refused_at_the_start_and_at_a_reload() {
+    let server = secured().await;
+    let key = server.folder.path().join("key.pem");
+    for mode in [0o644, 0o604, 0o660, 0o602] {
+        set_mode(&key, mode);
+        let failure = Server::bind(configured(&server.folder), Arc::new(Echo)).await.err().unwrap();
+        let text = failure.to_string();
+        assert!(text.contains("chmod 600") && text.contains("key.pem") && !text.contains("MIGH"), "{text}");
+        server.use_files("second.pem", "second-key.pem");
+        set_mode(&key, mode);
+        server.control.reload_certificate();
+        assert!(answered(&trusting("first.pem"), &server.url()).await, "{mode:o}: the old one stays");
+        server.use_files("first.pem", "first-key.pem");
+    }
+    set_mode(&key, 0o440);
+    assert!(
+        Server::bind(configured(&server.folder), Arc::new(Echo)).await.is_ok(),
+        "as systemd's credentials"
+    );
 }

@@ -1,12 +1,13 @@
 //! The file of known nodes in a data folder.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::known::{KeptNode, KnownNode, MAX_NODES};
+use crate::files;
 
 /// Name of the file.
 pub const FILE: &str = "nodes.json";
@@ -54,9 +55,5 @@ pub(super) fn text<'a>(network: u64, nodes: impl Iterator<Item = &'a KnownNode>)
 /// Writes the file: it is complete, or what it was before.
 pub(super) fn write(folder: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let partial: PathBuf = folder.join(format!("{FILE}.partial"));
-    let mut file = File::create(&partial)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&partial, folder.join(FILE))
+    files::write(&folder.join(FILE), text.as_bytes())
 }

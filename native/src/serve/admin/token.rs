@@ -1,14 +1,15 @@
 //! The token of the admin page, in a file that only its owner can read.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
-use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use data_encoding::BASE64URL_NOPAD;
 use subtle::ConstantTimeEq as _;
 
+use crate::files;
 use crate::keys::hash;
 
 /// Random bytes of a token, which becomes 43 characters.
@@ -17,11 +18,6 @@ const BYTES: usize = 32;
 const SHORTEST: usize = 32;
 /// Longest token, in characters.
 const LONGEST: usize = 512;
-/// Permissions that the file may not give: writing by the group, and anything by others. The group may read, because
-/// credentials of systemd look so.
-#[cfg(unix)]
-const FORBIDDEN: u32 = 0o027;
-
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -33,16 +29,6 @@ pub enum TokenError {
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
-    },
-    /// Others can read the file.
-    #[error(
-        "the token of the admin page, {path}, has mode {mode:o}: only its owner may read it (chmod 600), and its group at most"
-    )]
-    Readable {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
     },
     /// The file does not contain a token.
     #[error(
@@ -93,14 +79,7 @@ impl AdminToken {
 
     fn read(path: &Path, file: File) -> Result<Self, TokenError> {
         let failed = |source| TokenError::File { path: path.to_owned(), source };
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
-            if mode & FORBIDDEN != 0 {
-                return Err(TokenError::Readable { path: path.to_owned(), mode });
-            }
-        }
+        files::check_secret(&file).map_err(failed)?;
         let mut text = String::new();
         let most = u64::try_from(LONGEST).unwrap_or(u64::MAX).saturating_add(2);
         file.take(most).read_to_string(&mut text).map_err(failed)?;
@@ -116,30 +95,15 @@ impl AdminToken {
 /// Writes a random token, unless the file exists by then.
 fn make(path: &Path) -> Result<(), TokenError> {
     let failed = |source| TokenError::File { path: path.to_owned(), source };
-    let (mut token, mut name) = ([0; BYTES], [0; 8]);
+    let mut token = [0; BYTES];
     getrandom::fill(&mut token).map_err(TokenError::Random)?;
-    getrandom::fill(&mut name).map_err(TokenError::Random)?;
-    // It gets its name when it is whole.
-    let mut new = path.as_os_str().to_owned();
-    new.push(format!(".{}", HEXLOWER.encode(&name)));
-    let new = PathBuf::from(new);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options
-        .open(&new)
-        .and_then(|mut file| writeln!(file, "{}", BASE64URL_NOPAD.encode(&token)))
-        .and_then(|()| match fs::hard_link(&new, path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            linked => linked,
-        });
-    let _ = fs::remove_file(&new);
-    written.map_err(failed)
+    let line = format!("{}\n", BASE64URL_NOPAD.encode(&token));
+    files::write_secret_once(path, line.as_bytes()).map_err(failed)
 }
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -171,7 +135,8 @@ mod tests {
         assert!(write(&format!("{good}\n"), 0o600).unwrap().is(good.as_bytes()));
         assert!(write(good, 0o440).is_ok());
         for mode in [0o644, 0o620, 0o601] {
-            assert!(matches!(write(good, mode), Err(TokenError::Readable { .. })), "{mode:o}");
+            let refused = write(good, mode).unwrap_err().to_string();
+            assert!(refused.contains("chmod 600") && refused.contains(&format!("{mode:o}")), "{refused}");
         }
         let long = "x".repeat(513);
         for bad in ["", "short", &good[..31], &format!("{good} {good}"), &format!("{good}é"), &long] {
