@@ -9,6 +9,7 @@ use rootlight::light::UpstreamRequest;
 use rootlight::types::bans::{AddressRange, BanList, BanRefusal, Bans};
 use tokio::sync::{Notify, watch};
 
+use crate::addresses;
 use crate::budget::Held;
 use crate::unix_time::unix_time;
 use crate::upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamError, UpstreamResult};
@@ -81,7 +82,7 @@ impl HostBans {
     }
 
     fn is_proxy(&self, address: IpAddr) -> bool {
-        read(&self.proxies).iter().any(|proxy| proxy.contains(&address))
+        read(&self.proxies).iter().any(|proxy| addresses::has(proxy, address))
     }
 
     /// Whether an upstream is not asked now: its address is banned, and that of another is not.
@@ -112,7 +113,7 @@ impl HostBans {
 
 impl Bans for HostBans {
     fn ban(&self, range: AddressRange, healthy: &[usize]) -> Result<(), BanRefusal> {
-        let covers = |proxy: &IpNet| range.contains(proxy.addr()) || proxy.contains(&range.address());
+        let covers = |proxy: &IpNet| range.contains(proxy.addr()) || addresses::has(proxy, range.address());
         if read(&self.proxies).iter().any(covers) {
             return Err(BanRefusal::Proxy);
         }

@@ -39,6 +39,7 @@
 //! # }
 //! ```
 
+mod addresses;
 pub mod bans;
 pub mod budget;
 pub mod cli;

@@ -8,6 +8,7 @@ use rootlight::rpc::{Dispatcher, Method};
 use serde::{Deserialize, Serialize};
 
 use super::error::KeyError;
+use crate::addresses;
 
 /// Most entries of a list of a key: methods, contracts, origins or addresses. Each request is compared with them.
 pub const MAX_ENTRIES: usize = 1_000;
@@ -34,7 +35,7 @@ pub struct Rules {
     pub contracts: Vec<Address>,
     /// Origins of web pages, in lower case. Requests without an origin are refused if there are any.
     pub origins: Vec<String>,
-    /// Addresses of clients.
+    /// Addresses and networks of clients, which are compared with the whole address of a client.
     pub addresses: Vec<IpNet>,
     /// Whether calls may override state.
     pub state_override: bool,
@@ -60,8 +61,7 @@ impl Rules {
     /// Whether a client of this address may use the key.
     #[must_use]
     pub fn admits(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.addresses.is_empty() || self.addresses.iter().any(|net| net.contains(&address))
+        self.addresses.is_empty() || self.addresses.iter().any(|net| addresses::has(net, address))
     }
 
     /// Whether a request with this `Origin` header may use the key.

@@ -49,7 +49,7 @@ impl Entry {
         // An unknown id and a wrong secret take the same time.
         let known = key.has(record.as_ref().map(|record| &record.hash));
         let record = record.filter(|_| known).ok_or(Refusal::Invalid)?;
-        let tenant = Tenant::new(access, &record, origin(headers), client.peer.address);
+        let tenant = Tenant::new(access, &record, origin(headers), client.address);
         tenant.check(&record)?;
         Ok(Some(tenant))
     }
@@ -134,7 +134,10 @@ mod tests {
 
     #[test]
     fn without_a_key_only_direct_requests_of_this_machine_are_the_operators() {
-        let at = |address: &str| Client { peer: Peer::new(address.parse().unwrap()), proxied: false };
+        let at = |address: &str| {
+            let address: std::net::IpAddr = address.parse().unwrap();
+            Client { peer: Peer::new(address), address: address.to_canonical(), proxied: false }
+        };
         let (mut headers, here) = (HeaderMap::new(), &at("127.0.0.1"));
         assert!(is_direct(&headers, here) && is_direct(&headers, &at("::1")));
         assert!(is_direct(&headers, &at("::ffff:127.0.0.1")));

@@ -45,7 +45,7 @@ pub(crate) struct ClientConnection {
     /// Whether it came over a Unix socket.
     pub(crate) is_unix: bool,
     /// The client of a WebSocket that a trusted proxy passes on.
-    forwarded: OnceLock<Peer>,
+    forwarded: OnceLock<(Peer, IpAddr)>,
     /// Number of messages that are being read or answered.
     working: AtomicUsize,
     /// The time when the last of them was answered, in milliseconds.
@@ -89,13 +89,18 @@ impl ClientConnection {
 
     /// The client that uses the connection; for requests of proxies, the proxy.
     pub(crate) fn client(&self) -> Peer {
-        self.forwarded.get().copied().unwrap_or(self.peer)
+        self.forwarded.get().map_or(self.peer, |(client, _)| *client)
+    }
+
+    /// The whole address of that client.
+    pub(crate) fn client_address(&self) -> IpAddr {
+        self.forwarded.get().map_or(self.source, |(_, address)| *address)
     }
 
     /// Counts the connection for this client from now on, because it has become a WebSocket of the client.
-    pub(crate) fn belongs_to(&self, client: Peer) {
-        if client != self.peer {
-            let _ = self.forwarded.set(client);
+    pub(crate) fn belongs_to(&self, client: Peer, address: IpAddr) {
+        if client != self.peer || address != self.source {
+            let _ = self.forwarded.set((client, address));
         }
     }
 

@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use ipnet::IpNet;
 
 use super::places::ClientConnection;
+use crate::addresses;
 use crate::service::Peer;
 
 /// The header in which each proxy appends the address of its client.
@@ -61,8 +62,11 @@ impl FromIterator<TrustedProxy> for Proxies {
 /// The client that sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// The client's address, and the number of the connection to this server.
+    /// By what work and memory are divided: the client's address, of IPv6 its /64 network, and the number of the connection to
+    /// this server.
     pub(crate) peer: Peer,
+    /// The client's whole address, with which rules are compared.
+    pub(crate) address: IpAddr,
     /// Whether a trusted proxy passed the request on. The rights of clients of this machine are never given to such a
     /// request, because the proxy may be misconfigured and the address in the header a claim of the client.
     pub(crate) proxied: bool,
@@ -71,9 +75,7 @@ pub(crate) struct Client {
 impl Client {
     /// Whether the request comes from this machine, without a proxy.
     pub(crate) fn is_local(&self) -> bool {
-        // The /64 network of ::1 has no other address in use.
-        let own = self.peer.address.is_loopback() || self.peer.address.is_unspecified();
-        !self.proxied && own
+        !self.proxied && self.address.is_loopback()
     }
 }
 
@@ -83,13 +85,14 @@ impl Proxies {
         let peer = connection.peer;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
         let forwarded = if proxied { self.forwarded(headers) } else { None };
+        let address = forwarded.unwrap_or(connection.source);
         let peer =
             forwarded.map_or(peer, |address| Peer { connection: peer.connection, ..Peer::new(address) });
-        Client { peer, proxied }
+        Client { peer, address, proxied }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(&address))
+        self.networks.iter().any(|network| addresses::has(network, address))
     }
 
     /// The last address in the header that is not a trusted proxy. An entry that is not an address ends the search,
@@ -129,7 +132,8 @@ mod tests {
         }
         let client = proxies.client(&connection, &headers);
         assert_eq!(client.peer.connection, connection.peer.connection);
-        (client.peer.address.to_string(), client.proxied)
+        assert_eq!(client.peer.address, Peer::new(client.address).address);
+        (client.address.to_string(), client.proxied)
     }
 
     #[test]
@@ -140,8 +144,8 @@ mod tests {
             ("10.0.0.1", &["6.6.6.6, 1.2.3.4"], "1.2.3.4"),
             ("10.0.0.1", &["6.6.6.6", "1.2.3.4, 192.168.0.1"], "1.2.3.4"),
             ("10.0.0.1", &["1.2.3.4:5678"], "1.2.3.4"),
-            ("10.0.0.1", &["[2001:db8:1:2:3::4]:80"], "2001:db8:1:2::"),
-            ("10.0.0.1", &["[2001:db8::1]"], "2001:db8::"),
+            ("10.0.0.1", &["[2001:db8:1:2:3::4]:80"], "2001:db8:1:2:3::4"),
+            ("10.0.0.1", &["[2001:db8::1]"], "2001:db8::1"),
             ("::ffff:10.0.0.1", &["1.2.3.4"], "1.2.3.4"),
             ("fd00:1::1", &["1.2.3.4"], "1.2.3.4"),
             ("fd00:2::5", &["1.2.3.4"], "1.2.3.4"),
@@ -167,7 +171,7 @@ mod tests {
     fn the_header_of_others_is_ignored() {
         let header = &["1.2.3.4"][..];
         assert_eq!(client(&["10.0.0.0/8"], "11.0.0.1", header), ("11.0.0.1".to_owned(), false));
-        assert_eq!(client(&["fd00:2::5"], "fd00:2::6", header), ("fd00:2::".to_owned(), false));
+        assert_eq!(client(&["fd00:2::5"], "fd00:2::6", header), ("fd00:2::6".to_owned(), false));
         assert_eq!(client(&[], "127.0.0.1", header), ("127.0.0.1".to_owned(), false));
         assert_eq!(client(&["unix"], "127.0.0.1", header), ("127.0.0.1".to_owned(), false));
     }
@@ -190,9 +194,13 @@ mod tests {
         let proxies: Proxies = ["127.0.0.1".parse::<TrustedProxy>().unwrap()].into_iter().collect();
         let connection = ClientConnection::from("127.0.0.1".parse().unwrap());
         assert!(!proxies.client(&connection, &HeaderMap::new()).is_local());
-        for (own, expected) in
-            [("127.0.0.1", true), ("::1", true), ("::ffff:127.0.0.1", true), ("10.0.0.1", false)]
-        {
+        for (own, expected) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("10.0.0.1", false),
+            ("::2", false),
+        ] {
             let connection = ClientConnection::from(own.parse().unwrap());
             assert_eq!(
                 Proxies::default().client(&connection, &HeaderMap::new()).is_local(),

@@ -15,7 +15,7 @@ use rootlight::dev::Mining;
 use rootlight::rpc::Profile;
 use rootlight_native::keys::{Change, Keys, Record, Registry, Unavailable};
 use rootlight_native::local::{LocalOptions, LocalService};
-use rootlight_native::server::{Entry, KeyAccess, ServerConfig};
+use rootlight_native::server::{Entry, KeyAccess, Proxies, ServerConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -122,6 +122,13 @@ impl Keyed {
             Some(origin) => request.header(ORIGIN, origin),
             None => request,
         };
+        Seen::new(request.body(message.to_string()).send().await.unwrap()).await
+    }
+
+    /// A message of a client that a proxy passes on.
+    async fn post_through(&self, path: &str, address: &str, message: &Value) -> Seen {
+        let request = client().post(self.server.url(path)).header(CONTENT_TYPE, "application/json");
+        let request = request.header("x-forwarded-for", address);
         Seen::new(request.body(message.to_string()).send().await.unwrap()).await
     }
 
@@ -407,6 +414,36 @@ async fn pages_and_addresses_that_a_key_does_not_name_are_403() {
     let here = Change { addresses: Some("10.0.0.0/8,127.0.0.1".into()), ..Change::default() };
     keyed.registry.limit(&id, &here).unwrap();
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
+}
+
+/// The networks of a key are compared with the whole address of a client, also of one that a proxy passes on.
+#[tokio::test]
+async fn a_key_of_one_ipv6_address_is_for_that_address() {
+    let proxies = Proxies { networks: vec!["127.0.0.1/32".parse().unwrap()], unix: false };
+    let keyed = keyed_with(|config| config.operations.proxies = proxies).await;
+    let (key, id) = keyed.key(Change::default());
+    let path = format!("/{key}");
+    for (addresses, inside, outside) in [
+        (
+            "2001:db8::7",
+            &["2001:db8::7", "[2001:db8::7]:80"][..],
+            &["2001:db8::8", "2001:db8::", "10.0.0.7"][..],
+        ),
+        ("2001:db8::100/120", &["2001:db8::1ff"], &["2001:db8::200", "2001:db8::1"]),
+        ("2001:db8::/64", &["2001:db8::1"], &["2001:db8:0:1::1"]),
+        ("::1", &["::1"], &["::2", "127.0.0.2"]),
+        ("10.0.0.7", &["10.0.0.7", "::ffff:10.0.0.7"], &["10.0.0.8", "::ffff:10.0.0.8"]),
+        ("::ffff:10.0.0.0/120", &["10.0.0.7"], &["10.0.1.7"]),
+    ] {
+        let change = Change { addresses: Some(addresses.into()), ..Change::default() };
+        keyed.registry.limit(&id, &change).unwrap();
+        for (clients, status) in [(inside, 200), (outside, 403)] {
+            for client in clients {
+                let seen = keyed.post_through(&path, client, &number()).await;
+                assert_eq!(seen.status, status, "{addresses}: {client}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
