@@ -1,10 +1,13 @@
 //! `--config FILE`: a TOML file whose keys are flags.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
-use toml::{Table, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::CommandError;
 use super::verify::read_file;
@@ -30,65 +33,111 @@ pub(super) fn path(arguments: &[OsString]) -> Option<PathBuf> {
     std::env::var_os("ROOTLIGHT_CONFIG").map(PathBuf::from)
 }
 
-/// Returns the command with the file's values as defaults.
-pub(super) fn apply(command: Command, path: &Path) -> Result<Command, CommandError> {
+/// Returns the command with the file's values as defaults. Errors name the line and repeat nothing of it: any part of the
+/// file may be a password. A file without a key is wrong while the program runs: an editor or a program that writes it anew
+/// empties it first, and lists such as that of the pages that may call would get lost.
+pub(super) fn apply(command: Command, path: &Path, is_running: bool) -> Result<Command, CommandError> {
     let wrong = |reason: String| CommandError::Usage(format!("{}: {reason}", path.display()));
     // The size that the system reports is not trusted: a device reports 0 and never ends.
     let bytes = read_file(path, FILE_BYTES).map_err(|failure| wrong(failure.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".into()))?;
-    let table: Table = text.parse().map_err(|failure: toml::de::Error| wrong(failure.to_string()))?;
-    defaults(command, &table).map_err(wrong)
+    let table = DeTable::parse(&text).map_err(|failure| wrong(Fault::syntax(&failure).text(&text)))?;
+    if is_running && table.get_ref().is_empty() {
+        return Err(wrong("the file has no key".into()));
+    }
+    defaults(command, table.get_ref()).map_err(|fault| wrong(fault.text(&text)))
 }
 
-fn defaults(mut command: Command, table: &Table) -> Result<Command, String> {
+/// Warns of a file that others can change, or that others can read although it has addresses, which may hold passwords.
+pub(super) fn warn_of_mode(path: &Path) {
+    #[cfg(unix)]
+    if let Some(mode) = exposed_mode(path) {
+        tracing::warn!(
+            "{}: others can use it (mode {mode:03o}), and its addresses may hold passwords: chmod 600, or 640 for a group",
+            path.display()
+        );
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
+/// The mode of a file, if it gives others too much.
+#[cfg(unix)]
+fn exposed_mode(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let mode = file.permissions().mode() & 0o777;
+    let has_address =
+        || read_file(path, FILE_BYTES).is_ok_and(|text| memchr::memmem::find(&text, b"://").is_some());
+    (mode & 0o002 != 0 || (mode & 0o004 != 0 && has_address())).then_some(mode)
+}
+
+/// What is wrong in a file, and where.
+#[derive(Debug)]
+struct Fault {
+    at: Range<usize>,
+    reason: &'static str,
+}
+
+impl Fault {
+    fn new<T>(at: &Spanned<T>, reason: &'static str) -> Self {
+        Self { at: at.span(), reason }
+    }
+
+    /// The library's own text has the line of the file.
+    fn syntax(error: &toml::de::Error) -> Self {
+        let reason = "not TOML: a line is KEY = VALUE or [COMMAND], texts have quotes, and a key comes once";
+        Self { at: error.span().unwrap_or_default(), reason }
+    }
+
+    fn text(&self, file: &str) -> String {
+        let before = file.get(..self.at.start).unwrap_or(file);
+        let line = before.matches('\n').count().saturating_add(1);
+        format!("line {line}: {}", self.reason)
+    }
+}
+
+fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Fault> {
     for (key, value) in table {
-        if let Value::Table(section) = value {
-            if command.find_subcommand(key).is_none() {
-                return Err(format!("no command is called {key:?}"));
-            }
-            let mut bad = None;
-            command = command.mut_subcommand(key, |sub| match set_all(sub.clone(), section) {
-                Ok(sub) => sub,
-                Err(reason) => {
-                    bad = Some(format!("[{key}] {reason}"));
-                    sub
-                }
-            });
-            if let Some(reason) = bad {
-                return Err(reason);
-            }
+        let name: &str = key.get_ref();
+        if let DeValue::Table(section) = value.get_ref() {
+            let Some(sub) = command.find_subcommand(name) else {
+                return Err(Fault::new(key, "no command has the name of this section"));
+            };
+            let sub = set_all(sub.clone(), section)?;
+            command = command.mut_subcommand(name, |_| sub);
             continue;
         }
         // A top-level key applies to every command that has the flag.
-        let values = values(key, value)?;
+        let values = values(value)?;
         let mut known = false;
-        if has(&command, key) {
-            command = set(command, key, &values);
+        if has(&command, name) {
+            command = set(command, name, &values);
             known = true;
         }
         let names: Vec<String> = command
             .get_subcommands()
-            .filter(|sub| has(sub, key))
+            .filter(|sub| has(sub, name))
             .map(|sub| sub.get_name().to_owned())
             .collect();
-        for name in names {
-            command = command.mut_subcommand(name, |sub| set(sub, key, &values));
+        for sub in names {
+            command = command.mut_subcommand(sub, |sub| set(sub, name, &values));
             known = true;
         }
         if !known {
-            return Err(format!("unknown key {key:?}"));
+            return Err(Fault::new(key, "unknown key: no flag has its name"));
         }
     }
     Ok(command)
 }
 
-fn set_all(mut command: Command, section: &Table) -> Result<Command, String> {
+fn set_all(mut command: Command, section: &DeTable<'_>) -> Result<Command, Fault> {
     for (key, value) in section {
-        if !has(&command, key) {
-            return Err(format!("unknown key {key:?}"));
+        if !has(&command, key.get_ref()) {
+            return Err(Fault::new(key, "unknown key: no flag of this command has its name"));
         }
-        let values = values(key, value)?;
-        command = set(command, key, &values);
+        let values = values(value)?;
+        command = set(command, key.get_ref(), &values);
     }
     Ok(command)
 }
@@ -101,6 +150,7 @@ fn is(arg: &Arg, key: &str) -> bool {
     arg.get_long().is_some_and(|long| long == key)
 }
 
+/// Sets the default of a flag. `--help` does not show it: addresses hold passwords and keys.
 fn set(command: Command, key: &str, values: &[String]) -> Command {
     let Some(id) = command.get_arguments().find(|arg| is(arg, key)).map(|arg| arg.get_id().clone()) else {
         return command;
@@ -108,23 +158,152 @@ fn set(command: Command, key: &str, values: &[String]) -> Command {
     let values = values.to_vec();
     command.mut_arg(id, move |arg| {
         let flag = matches!(arg.get_action(), ArgAction::SetTrue);
-        let arg = arg.required(false);
+        let arg = arg.required(false).hide_default_value(true);
         if flag { arg.default_value(values.concat()) } else { arg.default_values(values) }
     })
 }
 
-fn values(key: &str, value: &Value) -> Result<Vec<String>, String> {
-    match value {
-        Value::Array(items) => items.iter().map(|item| one(key, item)).collect(),
-        other => Ok(vec![one(key, other)?]),
+fn values(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
+    match value.get_ref() {
+        DeValue::Array(items) => items.iter().map(one).collect(),
+        _ => Ok(vec![one(value)?]),
     }
 }
 
-fn one(key: &str, value: &Value) -> Result<String, String> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Integer(number) => Ok(number.to_string()),
-        Value::Boolean(flag) => Ok(flag.to_string()),
-        _ => Err(format!("{key}: must be a string, an integer, true or false, or a list of them")),
+fn one(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
+    match value.get_ref() {
+        DeValue::String(text) => Ok(text.clone().into_owned()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map(|number| number.to_string())
+            .map_err(|_| Fault::new(value, "the number is too large")),
+        DeValue::Boolean(flag) => Ok(flag.to_string()),
+        _ => Err(Fault::new(value, "a value is a string, an integer, true or false, or a list of them")),
+    }
+}
+
+/// Takes values out of an error of clap, unless they were written on the command line: those of a file or of the environment
+/// may be passwords, and the error may go into a log. The reasons of parsers may repeat a part of a value, and go too.
+pub(super) fn without_values(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let is_typed = |value: &str| {
+        let typed = |argument: &OsString| {
+            let argument = argument.to_string_lossy();
+            argument == value || argument.split_once('=').is_some_and(|(_, given)| given == value)
+        };
+        arguments.iter().any(typed)
+    };
+    match (error.get(ContextKind::InvalidValue), error.get(ContextKind::InvalidArg)) {
+        (Some(ContextValue::String(value)), Some(ContextValue::String(flag)))
+            if !value.is_empty() && !is_typed(value) =>
+        {
+            let reason = "the value that the file or the environment gives is invalid; see --help";
+            clap::Error::raw(error.kind(), format!("{flag}: {reason}\n"))
+        }
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::super::Cli;
+    use super::*;
+
+    fn applied(text: &str) -> Result<Command, CommandError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        apply(Cli::command(), file.path(), false)
+    }
+
+    #[test]
+    fn an_error_in_a_file_names_the_line_and_repeats_nothing_of_it() {
+        for (line, text) in [
+            (2, "accounts = 1\nupstream = https://me:sesame@node.example\n"),
+            (2, "accounts = 1\nupstream = \"https://me:sesame@node.example\n"),
+            (3, "\n\nsesame = \"x\"\n"),
+            (1, "\"https://me:sesame@node.example\" = 1\n"),
+            (2, "[light]\nsesame = 1\n"),
+            (1, "[sesame]\nupstream = 1\n"),
+            (2, "[light]\nupstream = { sesame = 1 }\n"),
+            (3, "[light]\nupstream = [\n  1.5, \"sesame\"]\n"),
+            (2, "upstream = \"sesame\"\nupstream = \"sesame\"\n"),
+            (1, "accounts = 99999999999999999999 # sesame"),
+            (1, "upstream = sesame"),
+            (1, "[sesame"),
+        ] {
+            let error = applied(text).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!(": line {line}: ")) && !error.contains("sesame"),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_not_typed_is_not_repeated() {
+        let arguments = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
+        for (file, typed) in [
+            ("metrics-listen = 'sesame'", &["rootlight"][..]),
+            ("[light]\npeer = ['sesame']", &["rootlight", "light"]),
+            ("[light]\ntrusted-proxy = 'sesame'", &["rootlight", "light", "--http-port", "0"]),
+            ("log-level = '=sesame='", &["rootlight"]),
+        ] {
+            let typed = arguments(typed);
+            let error = applied(file).unwrap().try_get_matches_from(&typed).unwrap_err();
+            assert!(error.to_string().contains("sesame"), "{file}");
+            let told = without_values(error, &typed).to_string();
+            assert!(!told.contains("sesame") && told.contains("--"), "{told}");
+        }
+        for typed in [&["rootlight", "--unix-mode", "sesame"][..], &["rootlight", "--unix-mode=sesame"]] {
+            let typed = arguments(typed);
+            let error = applied("").unwrap().try_get_matches_from(&typed).unwrap_err();
+            assert!(without_values(error, &typed).to_string().contains("sesame"));
+        }
+    }
+
+    #[test]
+    fn help_shows_no_value_of_a_file() {
+        let keys = ["upstream", "peers", "host", "node", "p2p-port", "client-version"];
+        let file: Vec<String> = keys.iter().map(|key| format!("{key} = '4242'")).collect();
+        let mut command = applied(&file.join("\n")).unwrap();
+        let helps: Vec<String> = std::iter::once(command.render_long_help().to_string())
+            .chain(command.get_subcommands_mut().map(|sub| sub.render_long_help().to_string()))
+            .collect();
+        assert!(helps.iter().all(|help| !help.contains("4242")), "{helps:?}");
+    }
+
+    #[test]
+    fn an_empty_file_is_refused_only_while_the_program_runs() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for text in ["", "\n\n", "# cors = 'https://a.example'\n"] {
+            std::fs::write(file.path(), text).unwrap();
+            assert!(apply(Cli::command(), file.path(), false).is_ok());
+            let error = apply(Cli::command(), file.path(), true).unwrap_err();
+            assert!(error.to_string().contains("has no key"), "{error}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_with_addresses_that_others_can_read_is_noticed() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let exposed = |text: &str, mode| {
+            std::fs::write(file.path(), text).unwrap();
+            std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            exposed_mode(file.path()).is_some()
+        };
+        let (secret, plain) = ("index = 'postgres://me:word@db/x'", "accounts = 3");
+        assert!(exposed(secret, 0o644) && exposed(secret, 0o604) && exposed(plain, 0o666));
+        assert!(!exposed(secret, 0o600) && !exposed(secret, 0o640) && !exposed(plain, 0o644));
+    }
+
+    #[test]
+    fn numbers_have_the_forms_of_toml() {
+        for (text, value) in [("1_000", "1000"), ("0x10", "16"), ("0b11", "3"), ("+7", "7"), ("-7", "-7")] {
+            let command = applied(&format!("accounts = {text}")).unwrap();
+            let arg = command.get_arguments().find(|arg| is(arg, "accounts")).unwrap();
+            assert_eq!(arg.get_default_values(), [value], "{text}");
+        }
     }
 }

@@ -97,7 +97,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     #[cfg(unix)]
     systemd::take_over();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let outcome = match read(arguments.clone()) {
+    let outcome = match read(arguments.clone(), false) {
         Ok((cli, values)) => {
             reload::remember(arguments, values);
             run(cli)
@@ -130,15 +130,16 @@ enum Stop {
 
 /// Parses the arguments. Values of a configuration file become defaults, so flags and environment variables
 /// take precedence. Returns also the values of all flags as text.
-fn read(arguments: Vec<OsString>) -> Result<(Cli, reload::Values), Stop> {
+fn read(arguments: Vec<OsString>, is_running: bool) -> Result<(Cli, reload::Values), Stop> {
     let command = with_environment(Cli::command());
     let command = match config::path(&arguments) {
-        Some(path) => config::apply(command, &path).map_err(Stop::Config)?,
+        Some(path) => config::apply(command, &path, is_running).map_err(Stop::Config)?,
         None => command,
     };
-    let matches = command.clone().try_get_matches_from(arguments).map_err(Stop::Clap)?;
+    let wrong = |error| Stop::Clap(config::without_values(error, &arguments));
+    let matches = command.clone().try_get_matches_from(&arguments).map_err(wrong)?;
     let values = reload::values(&command, &matches);
-    Cli::from_arg_matches(&matches).map(|cli| (cli, values)).map_err(Stop::Clap)
+    Cli::from_arg_matches(&matches).map(|cli| (cli, values)).map_err(wrong)
 }
 
 /// Lets every flag come from the environment: `--http-port` from `ROOTLIGHT_HTTP_PORT`.
@@ -155,6 +156,9 @@ fn with_environment(command: clap::Command) -> clap::Command {
 
 fn run(cli: Cli) -> Result<(), CommandError> {
     logging::start(&cli.common);
+    if let Some(file) = &cli.common.config {
+        config::warn_of_mode(file);
+    }
     match cli.command {
         None => dev::run(&cli.dev, cli.common.silent),
         Some(Command::Dev(args)) => dev::run(&args, cli.common.silent),

@@ -97,10 +97,17 @@ mod unix {
         control.reload_certificate();
         let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(started) = started.as_mut() else { return };
-        let (cli, values) = match read(started.arguments.clone()) {
+        let (cli, values) = match read(started.arguments.clone(), true) {
             Ok(read) => read,
             Err(Stop::Config(failure)) => return error!("the configuration stays as it was: {failure}"),
-            Err(Stop::Clap(failure)) => return error!("the configuration stays as it was: {failure}"),
+            Err(Stop::Clap(failure)) => {
+                // The lines that follow are about the usage.
+                let failure = failure.to_string();
+                return error!(
+                    "the configuration stays as it was: {}",
+                    failure.lines().next().unwrap_or_default()
+                );
+            }
         };
         let (now, later): (Vec<_>, Vec<_>) = changed(&started.values, &values)
             .into_iter()

@@ -157,9 +157,12 @@ fn a_configuration_file_gives_defaults_that_flags_override() {
         Some(2),
         "flags take precedence"
     );
-    for (broken, reason) in
-        [("nokey = 1\n", "unknown key"), ("[nocommand]\n", "no command"), ("a = [[]]\n", "a:"), ("=", "TOML")]
-    {
+    for (broken, reason) in [
+        ("nokey = 1\n", "line 1: unknown key"),
+        ("\n[nocommand]\n", "line 2: no command"),
+        ("a = [[]]\n", "line 1: a value is"),
+        ("=", "line 1: not TOML"),
+    ] {
         let output = run(format!("{broken}{base}"), &[]);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
@@ -207,6 +210,50 @@ fn errors_do_not_repeat_secrets_of_a_url() {
             assert!(output.status.code().is_some_and(|code| code > 0), "{arguments:?}");
             assert!(!said.contains("hunter22") && !said.contains("0123456789abcdef"), "{said}");
         }
+    }
+}
+
+/// A file of a service holds passwords and keys, wherever one writes them.
+#[test]
+fn neither_help_nor_an_error_repeats_a_value_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("rootlight.toml");
+    let file = config.to_str().unwrap();
+    let good = [
+        "upstream = \"https://me:hunter22@node.example/0123456789abcdef\"",
+        "backend = [\"https://me:hunter22@node.example\"]",
+        "cluster = [\"redis://:hunter22@store.example\"]",
+        "index = \"postgres://me:hunter22@db.example/x\"",
+        "from = \"https://me:hunter22@node.example\"",
+        "node = \"https://me:hunter22@node.example\"",
+        "mnemonic = \"hunter22 hunter22\"",
+    ];
+    std::fs::write(&config, good.join("\n")).unwrap();
+    for command in
+        [&[][..], &["light"], &["follow"], &["sidecar"], &["serve"], &["index"], &["record"], &["keys"]]
+    {
+        for flag in ["--help", "-h"] {
+            let output = run(&[&["--config", file][..], command, &[flag]].concat());
+            assert_eq!(output.status.code(), Some(0), "{command:?}: {}", text(&output.stderr));
+            let help = text(&output.stdout);
+            assert!(!help.contains("hunter22") && !help.contains("node.example"), "{help}");
+        }
+    }
+    for (broken, line) in [
+        ("\n\nupstream = https://me:hunter22@node.example", 3),
+        ("\n\"https://me:hunter22@node.example\" = 1", 2),
+        ("upstream = { hunter22 = 1 }", 1),
+        ("[\"hunter22\"]", 1),
+        ("accounts = \"hunter22\"", 0),
+        ("[light]\npeer = \"hunter22\"", 0),
+    ] {
+        std::fs::write(&config, broken).unwrap();
+        let command = if broken.starts_with("accounts") { "dev" } else { "light" };
+        let output = run(&["--config", file, command]);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{broken}: {said}");
+        assert!(!said.contains("hunter22"), "{said}");
+        assert!(line == 0 || said.contains(&format!("line {line}")), "{said}");
     }
 }
 

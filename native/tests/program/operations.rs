@@ -112,11 +112,26 @@ async fn sighup_changes_pages_log_levels_and_proxies_and_names_what_needs_a_rest
         (StatusCode::FORBIDDEN, StatusCode::OK)
     );
     assert!(program.logged().contains("request{id="), "the new level counts: {}", program.logged());
-    for broken in ["cors = ", "no-such-flag = 1", "log-level = \"==\"", "trusted-proxy = \"x\""] {
+    for broken in [
+        "cors = ",
+        "no-such-flag = 1",
+        "log-level = \"==\"",
+        "trusted-proxy = \"x\"",
+        "upstream = https://me:sesame@node.example",
+        "sesame = 1",
+        "log-level = \"=sesame=\"",
+        "trusted-proxy = \"sesame\"",
+        // An editor or a program that writes a file anew empties it first.
+        "",
+        "\n",
+        "# cors = \"https://b.example\"\n",
+    ] {
         write(broken);
         program.reload("the configuration stays as it was");
         assert_eq!(program.status_for(b).await, StatusCode::OK, "{broken}");
+        assert_eq!(program.status_for(a).await, StatusCode::FORBIDDEN, "{broken}");
     }
+    assert!(!program.logged().contains("sesame"), "{}", program.logged());
     std::fs::remove_file(&config).unwrap();
     program.reload("the configuration stays as it was");
     assert_eq!(program.status_for(b).await, StatusCode::OK);
