@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::close::{CloseReason, SendError};
-use super::config::SessionConfig;
+use super::config::{RateLimits, SessionConfig};
 use super::disconnect::DisconnectReason;
 use super::hello::{BASE_VERSION, Hello, RSK_VERSION};
 use super::rate::RateWindow;
@@ -129,6 +129,10 @@ impl Session {
     /// Takes bytes of the peer, at most [`MAX_UNREAD`](crate::rlpx::MAX_UNREAD) at a time. What is wrong with them shows as
     /// [`Event::Closed`].
     pub fn receive(&mut self, bytes: &[u8], now_ms: u64) {
+        // A peer that sends a little now and then is no quicker for it.
+        if !self.is_ready() {
+            self.tick(now_ms);
+        }
         if self.is_closed() {
             return;
         }
@@ -222,6 +226,11 @@ impl Session {
     /// Whether messages may be sent.
     pub const fn is_ready(&self) -> bool {
         matches!(self.stage, Stage::Ready)
+    }
+
+    /// The limits of the session.
+    pub const fn limits(&self) -> RateLimits {
+        self.config.limits
     }
 
     /// Whether the session is over.

@@ -389,6 +389,15 @@ fn slow_peers_are_closed() {
     session.tick(HANDSHAKE_TIMEOUT_MS);
     assert_eq!(events(&mut session, 0), [Event::Closed(CloseReason::HandshakeTimeout)]);
 
+    // A byte now and then does not make it quicker.
+    let (mut session, _, _) = against_a_connection(config());
+    for at in (0..HANDSHAKE_TIMEOUT_MS).step_by(400) {
+        session.receive(&[], at);
+    }
+    assert_eq!(events(&mut session, HANDSHAKE_TIMEOUT_MS - 1), []);
+    session.receive(&[], HANDSHAKE_TIMEOUT_MS);
+    assert_eq!(events(&mut session, HANDSHAKE_TIMEOUT_MS), [Event::Closed(CloseReason::HandshakeTimeout)]);
+
     let (mut dialled, mut accepted) = pair(RateLimits::default());
     dialled.send_message(&[0xc0], 50_000).unwrap();
     accepted.receive(&dialled.take_output(), 50_000);
