@@ -8,10 +8,13 @@ use super::{
     plan, prove,
     store::{FactStore, Known, Location},
     sync::Observation,
-    upstream::{UpstreamRequest, UpstreamResponse},
+    upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
     upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, UpstreamFetch},
 };
 use crate::{state::Fact, types::BlockRef};
+
+/// Number of blocks below the head whose states every upstream with states should have.
+const NEW_STATES: u64 = 64;
 
 /// A request and the upstream that it goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +167,9 @@ impl Fetch {
     /// it answers a request by number or by transaction about its own chain. Asked by the block's hash, an honest
     /// upstream gives no false response.
     fn excuses(&self, cause: &Cause, pinned: &PinnedHead) -> bool {
+        if matches!(cause, Cause::Call(RequestFailure::Lacking(_))) {
+            return !self.must_have(pinned);
+        }
         if matches!(cause, Cause::Call(_) | Cause::Refuted(_)) {
             return false;
         }
@@ -171,6 +177,20 @@ impl Fetch {
             pinned.chain().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
         };
         self.current.target.block().is_some_and(|block| !held(block))
+    }
+
+    /// Whether an honest upstream has what is requested: the contents of a block of the chain, or the state of one of its
+    /// newest blocks. Otherwise only a caller says that it exists.
+    fn must_have(&self, pinned: &PinnedHead) -> bool {
+        let Some(chain) = pinned.chain() else { return false };
+        let is_state = matches!(
+            self.current.target,
+            FetchTarget::One(Fact::State(..)) | FetchTarget::Proof { .. } | FetchTarget::Witness { .. }
+        );
+        let is_new = |number: u64| number.saturating_add(NEW_STATES) >= chain.head().number;
+        self.current.target.block().is_some_and(|block| {
+            chain.is_canonical(block.number, &block.hash) && (!is_state || is_new(block.number))
+        })
     }
 }
 

@@ -43,7 +43,8 @@ pub struct Record {
     pub latency: u64,
     /// Headers per second during the upstream's turns at fetching many headers.
     pub rate: Option<u64>,
-    /// Failures since the last good exchange.
+    /// Failures of synchronization since the last good exchange. What callers ask for does not count, because a failure
+    /// lengthens the next pause.
     pub in_row: u32,
     /// Demerits, from 0; good exchanges remove them.
     pub demerits: u32,
@@ -78,10 +79,14 @@ impl Record {
         self.wrong >= LIE.saturating_mul(2)
     }
 
+    /// Records that synchronization failed.
+    pub(super) fn failed(&mut self) {
+        self.in_row = self.in_row.saturating_add(1);
+    }
+
     /// Records a response that was missing, late or wrong.
     pub(super) fn bad(&mut self, now: Now, request: UpstreamRequest, rule: String, weight: u32) {
         let lie = weight >= LIE;
-        self.in_row = self.in_row.saturating_add(1);
         self.lies = self.lies.saturating_add(u32::from(lie));
         self.demerits = self.demerits.saturating_add(weight).min(MAX_DEMERITS);
         if weight >= REFUTED {
@@ -110,6 +115,7 @@ mod tests {
     fn demerits_are_limited_and_good_exchanges_remove_them() {
         let mut record = Record::default();
         (0..20).for_each(|rule| bad(&mut record, rule, LIE));
+        (0..20).for_each(|_| record.failed());
         assert_eq!((record.demerits, record.lies, record.in_row), (256, 20, 20));
         (0..63).for_each(|_| record.good(10));
         assert_eq!((record.demerits, record.in_row), (256, 0));
@@ -124,7 +130,7 @@ mod tests {
         let mut record = Record::default();
         bad(&mut record, 0, SILENT);
         bad(&mut record, 0, SILENT);
-        assert_eq!((record.evidence.len(), record.in_row, record.lies), (1, 2, 0));
+        assert_eq!((record.evidence.len(), record.in_row, record.lies), (1, 0, 0));
         (1..=16).for_each(|rule| bad(&mut record, rule, REFUTED));
         assert_eq!((record.evidence.len(), record.evidence[0].at, record.lies), (16, 1, 0));
         assert!(record.evidence.iter().all(|evidence| !evidence.lie));

@@ -63,6 +63,13 @@ pub enum RequestFailure {
     /// A recording does not contain this request.
     #[error("not recorded")]
     NotRecorded,
+    /// The upstream gave no response, which for this kind of source may mean that it lacks what was asked for. Hosts say
+    /// so of requests of callers only, who can name anything. The text is the reason.
+    #[error("no response: {0}")]
+    Lacking(String),
+    /// The host did not send the request, because of what it knows of the upstream or of the caller. The text is the reason.
+    #[error("not sent: {0}")]
+    Unasked(String),
     /// The upstream responded with bytes that no honest one sends for this request, such as a header with another hash
     /// than the one that was asked for. Hosts say so only of sources that prove who they are, and check what they send
     /// before it takes the form of a result. The text is the evidence.
@@ -76,7 +83,10 @@ pub const MAX_ERROR_TEXT: usize = 320;
 impl RequestFailure {
     /// Why there is no response at all, if that is so. A silent upstream has said nothing right or wrong.
     pub(super) fn of_silence(response: &UpstreamResponse) -> Option<&Self> {
-        response.as_ref().err().filter(|failure| matches!(failure, Self::Transport(_) | Self::Busy { .. }))
+        let silent = |failure: &&Self| {
+            matches!(failure, Self::Transport(_) | Self::Busy { .. } | Self::Lacking(_) | Self::Unasked(_))
+        };
+        response.as_ref().err().filter(silent)
     }
 
     /// Why nothing else of an exchange counts, if that is so: the upstream was silent, or sent what no honest one sends.

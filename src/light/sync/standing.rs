@@ -100,8 +100,9 @@ impl Capabilities {
                 }
                 None
             }
-            // "There is none" is not a fault if nothing shows that the fact exists.
-            Err(Cause::Denied) => None,
+            // "There is none" is not a fault if nothing shows that the fact exists, and neither is a request that was not
+            // sent.
+            Err(Cause::Denied | Cause::Call(RequestFailure::Unasked(_))) => None,
             Err(Cause::NoAbsence(_)) => {
                 self.absence = Some(false);
                 None
@@ -254,6 +255,7 @@ impl HeaderSync {
         weight: u32,
     ) {
         if let Some(peer) = self.peers.get_mut(upstream) {
+            peer.record.failed();
             peer.record.bad(self.now, request, rule, weight);
         }
     }

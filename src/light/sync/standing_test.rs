@@ -221,6 +221,24 @@ fn only_responses_that_no_honest_upstream_gives_are_lies() {
     }
 }
 
+/// Callers can name anything, and can use up what an upstream answers in a minute.
+#[test]
+fn what_callers_ask_for_lengthens_no_pause_of_synchronization() {
+    let (mut one, mut other) = (sync(1), sync(1));
+    for cause in [Cause::Withheld, Cause::Call(RequestFailure::Lacking("nothing".into()))] {
+        (0..200).for_each(|_| observe(&mut one, "eth_getProof", Err(cause.clone())));
+    }
+    assert_eq!(one.peers[0].record.in_row, 0);
+    assert_eq!(rest(&mut one, 0, silence()), rest(&mut other, 0, silence()));
+}
+
+#[test]
+fn a_request_that_was_not_sent_is_no_fault() {
+    let mut one = sync(1);
+    observe(&mut one, "eth_getProof", Err(Cause::Call(RequestFailure::Unasked("not now".into()))));
+    assert_eq!((one.peers[0].record.demerits, one.peers[0].record.evidence.len()), (0, 0));
+}
+
 #[test]
 fn an_upstream_that_is_refuted_repeatedly_rests() {
     let mut three = sync(3);
