@@ -249,7 +249,8 @@ impl Shares {
 }
 
 impl Shared {
-    fn new(bytes: usize) -> Self {
+    /// A budget of this many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
         Self { all: Budget::new(bytes), each: Shares::new(bytes / 2) }
     }
 
@@ -271,6 +272,11 @@ impl Shared {
         let own = of.take_or_refuse(bytes)?;
         Some(Share { held: self.all.take_or_refuse(bytes)?, own, of: Some(of) })
     }
+
+    /// Whether a caller waits for bytes of this budget or of this asker's share.
+    pub(crate) fn is_contended(&self, asker: u64) -> bool {
+        self.all.is_contended() || self.each.is_contended(asker)
+    }
 }
 
 impl Share {
@@ -284,6 +290,12 @@ impl Share {
     #[must_use]
     pub fn is_contended(&self) -> bool {
         REQUESTS.all.is_contended() || self.of.as_ref().is_some_and(|of| of.is_contended())
+    }
+
+    /// Gives back all but `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        self.held.shrink_to(bytes);
+        self.own.shrink_to(bytes);
     }
 
     /// Adds bytes of the same asker.

@@ -80,7 +80,7 @@ type Waiting = Turns<u64, VecDeque<oneshot::Sender<Place>>>;
 
 /// A queue of waiting runs, and the key that was served last; the next key in order is served next.
 #[derive(Debug)]
-struct Turns<K, V> {
+pub(crate) struct Turns<K, V> {
     waiting: BTreeMap<K, V>,
     last: Option<K>,
 }
@@ -256,12 +256,13 @@ impl Lane {
 }
 
 impl<K: Ord + Copy, V: Default> Turns<K, V> {
-    fn of(&mut self, key: K) -> &mut V {
+    /// What waits under a key.
+    pub(crate) fn of(&mut self, key: K) -> &mut V {
         self.waiting.entry(key).or_default()
     }
 
     /// Returns all entries in the order of their turns.
-    fn in_turn(&self) -> impl Iterator<Item = (&K, &V)> {
+    pub(crate) fn in_turn(&self) -> impl Iterator<Item = (&K, &V)> {
         let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let first = self.last.map(|last| self.waiting.range(..=last));
         self.waiting.range((after, Bound::Unbounded)).chain(first.into_iter().flatten())
@@ -269,7 +270,11 @@ impl<K: Ord + Copy, V: Default> Turns<K, V> {
 
     /// Serves one entry. `take` returns a value, and whether nothing waits under its key any more. Returns
     /// the value, and whether the whole queue is empty.
-    fn serve<T>(&mut self, key: K, take: impl FnOnce(&mut V) -> (Option<T>, bool)) -> (Option<T>, bool) {
+    pub(crate) fn serve<T>(
+        &mut self,
+        key: K,
+        take: impl FnOnce(&mut V) -> (Option<T>, bool),
+    ) -> (Option<T>, bool) {
         let Some(value) = self.waiting.get_mut(&key) else { return (None, self.waiting.is_empty()) };
         let (taken, is_empty) = take(value);
         self.last = Some(key);

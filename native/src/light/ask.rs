@@ -39,7 +39,12 @@ pub(super) async fn ask(upstream: &SharedUpstream, requests: Vec<UpstreamRequest
 fn outcome(answer: &UpstreamResponse) -> Outcome {
     match answer {
         Ok(_) => Outcome::Result,
-        Err(RequestFailure::Transport(_) | RequestFailure::Busy { .. }) => Outcome::Silence,
+        Err(
+            RequestFailure::Transport(_)
+            | RequestFailure::Busy { .. }
+            | RequestFailure::Lacking(_)
+            | RequestFailure::Unasked(_),
+        ) => Outcome::Silence,
         Err(_) => Outcome::Error,
     }
 }

@@ -38,7 +38,7 @@ use crate::service::{
     Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT, Vitals,
 };
 use crate::store::StoreError;
-use crate::upstream::SharedUpstream;
+use crate::upstream::{SharedUpstream, asked_by};
 
 /// JSON-RPC code of answers that cannot be given at present (EIP-1474).
 const NOT_READY: i32 = -32002;
@@ -377,8 +377,8 @@ impl LightService {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
                     asked = true;
-                    next =
-                        Next::Feed(session, ask_each(&self.upstreams, requests, self.hedges.as_ref()).await);
+                    let answers = ask_each(&self.upstreams, requests, self.hedges.as_ref());
+                    next = Next::Feed(session, asked_by(peer.asker(), answers).await);
                 }
                 Some(SessionStep::Done(answer)) => {
                     self.shared.close(*session);

@@ -21,6 +21,7 @@ use super::block::Blocks;
 use super::error::PeerError;
 use super::node::PeerNode;
 use super::state::{self, Searched, StateNodes};
+use crate::upstream::asker;
 
 /// A block that a request names.
 #[derive(Debug, Clone, Copy)]
@@ -174,7 +175,7 @@ impl Answers {
         let transaction =
             Transaction::decode(&bytes).map_err(|_| PeerError::Params("the transaction does not decode"))?;
         let items = Items::lists(&bytes, 1, "transactions")?;
-        self.node.link().await?.push(Push::Transactions(items)).await?;
+        self.node.link().await?.push(asker(), Push::Transactions(items)).await?;
         shown(&transaction.hash())
     }
 }

@@ -290,7 +290,13 @@ impl Blocks {
 
     /// The payload of the message with a body. Requests for the same body wait for one response.
     async fn body_payload(&self, hash: B256) -> Result<Arc<Vec<u8>>, PeerError> {
-        let ask = async { self.node.ask(Request::Body(hash)).await.map(Arc::new) };
+        if let Some(kept) = self.bodies.get(&hash) {
+            return Ok(kept);
+        }
+        // The turn comes first: one caller's questions that wait for their turns keep no other caller waiting.
+        let request = Request::Body(hash);
+        let turn = self.node.turn(&request).await?;
+        let ask = async { turn.ask(request).await.map(Arc::new) };
         self.bodies.get_or_insert_async(&hash, ask).await
     }
 }

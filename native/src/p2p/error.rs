@@ -35,6 +35,16 @@ pub enum PeerError {
     /// No response came. A peer does not respond if it lacks what was asked for.
     #[error("the peer did not respond within {} ms; a peer says nothing about what it lacks", .0.as_millis())]
     NoResponse(Duration),
+    /// A caller has had its share of what the peer can be asked, or too many of its questions wait.
+    #[error(
+        "the caller has had its share of the questions that the peer answers in a minute; ask again later"
+    )]
+    Share,
+    /// The peer said nothing when it was asked for the same lately, so it was not asked again.
+    #[error(
+        "the peer did not respond when it was asked for the same lately; a peer says nothing about what it lacks"
+    )]
+    Lacking,
     /// As many messages were sent as the peer reads in a minute.
     #[error("the peer reads no more messages for {0} ms")]
     Limit(u64),
@@ -101,6 +111,18 @@ impl PeerError {
     }
 }
 
+impl PeerError {
+    /// What the light client learns of a failed request of a caller. A peer that lacks what a caller names says nothing,
+    /// and callers can use up what a peer answers: neither is a fault of the peer.
+    pub(super) fn of_caller(self) -> UpstreamError {
+        match self {
+            Self::NoResponse(_) => UpstreamError::Lacking(self.to_string()),
+            Self::Lacking | Self::Share | Self::Limit(_) => UpstreamError::Unasked(self.to_string()),
+            other => other.into(),
+        }
+    }
+}
+
 impl From<PeerError> for UpstreamError {
     fn from(error: PeerError) -> Self {
         let message = error.to_string();
@@ -110,7 +132,7 @@ impl From<PeerError> for UpstreamError {
                 Self::Transport(message)
             }
             PeerError::Limit(wait) => Self::Busy { status: 429, seconds: wait.div_ceil(1_000) },
-            PeerError::NoResponse(_) => Self::Silent(message),
+            PeerError::NoResponse(_) | PeerError::Lacking | PeerError::Share => Self::Silent(message),
             PeerError::Message(_)
             | PeerError::Wrong(_)
             | PeerError::OtherHash { .. }

@@ -5,30 +5,38 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `link` | one connection |
+//! | `link`, `connection` | one connection: its handle, and the task that owns the socket |
+//! | `places`, `lacks` | whose question a peer is asked next; what a peer said nothing about |
 //! | `node`, `address` | a node that is dialled again and again, and where it is |
 //! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
 //! | `find` | nodes that nobody named: discovery, the list of nodes, slots that take one after another |
 //! | `block`, `stretch`, `state` | blocks of a node; many headers of it; keys of states by chunks |
-//! | `serve`, `respond` | a server for peers, and its responses |
+//! | `serve`, `seats`, `answering`, `respond` | a server for peers: its connections, whose request is answered next, responses |
 //! | `chain`, `local_chain` | what the server reads, and the chain that is executed here |
 //! | `submit` | transactions of peers |
 
 mod address;
 mod answer;
+mod answering;
 mod block;
 mod chain;
+mod connection;
 mod error;
 pub mod find;
+mod lacks;
 mod link;
 mod local_chain;
 mod node;
+mod places;
 mod respond;
+mod seats;
 mod serve;
 mod state;
 mod stretch;
 mod submit;
 mod upstream;
+
+pub(crate) use answering::wait_out_of_turn;
 
 pub use address::{PeerAddress, PeerAddressError};
 pub use chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead, SharedChain};

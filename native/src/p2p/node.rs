@@ -21,9 +21,12 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::address::PeerAddress;
+use super::connection::Host;
 use super::error::PeerError;
-use super::link::{Host, Link};
+use super::lacks::{Lacks, Thing};
+use super::link::{Link, Turn};
 use crate::files;
+use crate::upstream::asker;
 
 /// Longest wait for a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -199,6 +202,7 @@ pub struct PeerNode {
     genesis: B256,
     state: watch::Receiver<State>,
     news: Arc<News>,
+    lacks: Lacks,
     dialling: JoinHandle<()>,
 }
 
@@ -215,7 +219,7 @@ impl PeerNode {
         let (set, state) = watch::channel(State::Dialling);
         let (news, genesis) = (Arc::new(News::default()), identity.config.genesis_hash);
         let dialling = tokio::spawn(keep_connected(identity, address.clone(), reach, set, news.clone()));
-        Self { address, genesis, state, news, dialling }
+        Self { address, genesis, state, news, lacks: Lacks::default(), dialling }
     }
 
     /// Where the node is.
@@ -292,9 +296,51 @@ impl PeerNode {
         }
     }
 
-    /// Asks the node; returns the payload of the message with the response.
+    /// Asks the node when it is the turn of the present caller; returns the payload of the message with the response.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<u8>, PeerError> {
-        self.link().await?.ask(request).await
+        self.turn(&request).await?.ask(request).await
+    }
+
+    /// Waits for the turn of a question of the present caller.
+    pub(super) async fn turn(&self, request: &Request) -> Result<NodeTurn<'_>, PeerError> {
+        let asker = asker();
+        let turn = self.link().await?.turn(asker, request).await?;
+        Ok(NodeTurn { turn, is_caller: asker.is_some(), lacks: &self.lacks })
+    }
+
+    /// What the node said nothing about.
+    pub(super) const fn lacks(&self) -> &Lacks {
+        &self.lacks
+    }
+}
+
+/// The right to ask the node one question.
+pub(super) struct NodeTurn<'a> {
+    turn: Turn,
+    is_caller: bool,
+    lacks: &'a Lacks,
+}
+
+impl NodeTurn<'_> {
+    /// Asks the question that the turn is for. A caller does not ask again for a block about which the node said nothing
+    /// lately; synchronization does, because it asks for what the node told of.
+    pub(super) async fn ask(self, request: Request) -> Result<Vec<u8>, PeerError> {
+        let thing = match request {
+            Request::Headers { hash, .. } | Request::Block(hash) | Request::Body(hash) => {
+                Some(Thing::Block(hash))
+            }
+            _ => None,
+        };
+        if self.is_caller && thing.is_some_and(|thing| self.lacks.has(thing)) {
+            return Err(PeerError::Lacking);
+        }
+        let answer = self.turn.ask(request).await;
+        match (&answer, thing) {
+            (Ok(_), Some(thing)) => self.lacks.forget(thing),
+            (Err(PeerError::NoResponse(_)), Some(thing)) => self.lacks.note(thing),
+            _ => {}
+        }
+        answer
     }
 }
 
@@ -419,7 +465,7 @@ async fn stay(identity: &Identity, link: &Arc<Link>) -> String {
         tokio::select! {
             reason = link.ended() => return reason.to_string(),
             _ = statuses.tick() => {
-                let _ = link.push(identity.status()).await;
+                let _ = link.push(None, identity.status()).await;
             }
         }
     }

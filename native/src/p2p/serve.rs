@@ -1,8 +1,7 @@
 //! A server for peers: answers what they ask for, and tells them of new blocks.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
@@ -12,29 +11,25 @@ use rootlight_p2p::message::{Items, Message, Parent, Push, Request, Status, list
 use rootlight_p2p::rlpx::{HandshakeSecrets, MAX_FRAME_SENT, NodeId, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
+use super::answering::Answering;
 use super::chain::{MAX_PENDING, ServedHead, SharedChain};
+use super::connection::Host;
 use super::error::PeerError;
-use super::link::{Host, Link};
+use super::link::Link;
 use super::node::Identity;
 use super::respond::respond;
-use crate::priority;
-
-/// Most connections at a time.
-const MAX_PEERS: usize = 32;
-
-/// Most connections of one address at a time. A house or a cloud of several nodes has one address.
-const MAX_OF_ADDRESS: usize = 8;
+use super::seats::{Seat, Seats};
+use crate::service::Peer;
 
 /// Longest message of a peer that is read, in bytes. Peers send requests, transactions and single blocks.
 const READ_LIMIT: usize = 2 * 1024 * 1024;
 
-/// Least time between two connections that are accepted: a handshake takes a part of a millisecond of a processor, and
+/// Least time between the beginnings of two handshakes: a handshake takes a part of a millisecond of a processor, and
 /// anyone can ask for one.
-const ACCEPT_INTERVAL: Duration = Duration::from_millis(10);
+const HANDSHAKE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Time between two statuses, as stock nodes send them.
 const STATUS_INTERVAL: Duration = Duration::from_secs(11);
@@ -80,44 +75,8 @@ impl Drop for PeerServer {
     }
 }
 
-/// The connections of a server, by address.
-#[derive(Default)]
-struct Places(Mutex<BTreeMap<IpAddr, usize>>);
-
-/// A place that is free again when the value is dropped.
-struct Place {
-    places: Arc<Places>,
-    address: IpAddr,
-}
-
-impl Places {
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = taken.values().sum();
-        let own = taken.entry(address).or_default();
-        if all >= MAX_PEERS || *own >= MAX_OF_ADDRESS {
-            return None;
-        }
-        *own += 1;
-        Some(Place { places: self.clone(), address })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = taken.entry(self.address).or_default();
-        *own = own.saturating_sub(1);
-        if *own == 0 {
-            taken.remove(&self.address);
-        }
-    }
-}
-
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
-    let places = Arc::new(Places::default());
-    // One processor at least is left to others, if there are several.
-    let turns = Arc::new(Semaphore::new(priority::processors().saturating_sub(1).max(1)));
+    let (seats, answering, pace) = (Arc::<Seats>::default(), Arc::<Answering>::default(), Pace::default());
     // Connections end with the server.
     let mut serving = tokio::task::JoinSet::new();
     loop {
@@ -130,17 +89,33 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
                 continue;
             }
         };
-        tokio::time::sleep(ACCEPT_INTERVAL).await;
-        let Some(place) = places.enter(from.ip().to_canonical()) else { continue };
-        let (identity, peer) = (
-            identity.clone(),
-            ServedPeer { chain: chain.clone(), turns: turns.clone(), seen: Arc::default() },
-        );
+        // A connection without a place costs nothing more.
+        let Some(seat) = seats.enter(Peer::new(from.ip())).map(Arc::new) else { continue };
+        let (identity, pace) = (identity.clone(), pace.clone());
+        let peer = ServedPeer {
+            chain: chain.clone(),
+            answering: answering.clone(),
+            seen: Arc::default(),
+            seat: seat.clone(),
+        };
         serving.spawn(async move {
-            let outcome = serve(stream, &identity, peer, port).await;
+            let outcome = tokio::select! {
+                outcome = serve(stream, &identity, peer, port, pace) => outcome,
+                () = seat.replaced() => Ok("another peer has its place".into()),
+            };
             debug!("peer at {from}: {}", outcome.unwrap_or_else(|error| error.to_string()));
-            drop(place);
         });
+    }
+}
+
+/// One handshake begins after another.
+#[derive(Default, Clone)]
+struct Pace(Arc<tokio::sync::Mutex<()>>);
+
+impl Pace {
+    async fn wait(&self) {
+        let _turn = self.0.lock().await;
+        tokio::time::sleep(HANDSHAKE_INTERVAL).await;
     }
 }
 
@@ -150,7 +125,9 @@ async fn serve(
     identity: &Identity,
     peer: ServedPeer,
     port: u16,
+    pace: Pace,
 ) -> Result<String, PeerError> {
+    pace.wait().await;
     let (chain, seen) = (peer.chain.clone(), peer.seen.clone());
     // From here on the peer is told of what is new, so that nothing is lost while the handshake goes on. It is not told of
     // transactions that were in the pool before.
@@ -178,7 +155,7 @@ async fn serve(
             reason = link.ended() => return Ok(reason.to_string()),
             _ = statuses.tick() => {
                 if let Some(head) = chain.head() {
-                    link.push(Push::Status(status(&head))).await?;
+                    link.push(None, Push::Status(status(&head))).await?;
                 }
             }
             Ok(()) = changes.changed() => {
@@ -187,11 +164,11 @@ async fn serve(
                 if !new.is_empty() {
                     let payload = list_payload(new);
                     let items = Items::lists(&payload, MAX_PENDING, "transactions")?;
-                    link.push(Push::Transactions(items)).await?;
+                    link.push(None, Push::Transactions(items)).await?;
                 }
                 let head = chain.head();
                 if let (Some(block), true) = (head.map(|head| head.block), head != told) {
-                    link.push(Push::NewBlockHashes(vec![block])).await?;
+                    link.push(None, Push::NewBlockHashes(vec![block])).await?;
                 }
                 told = head;
             }
@@ -231,20 +208,23 @@ impl Default for Seen {
 /// A peer that is served. Its blocks and its announcements are not used: nobody's chain is taken unasked.
 struct ServedPeer {
     chain: SharedChain,
-    turns: Arc<Semaphore>,
+    answering: Arc<Answering>,
     seen: Arc<Seen>,
+    /// Held until the last work for the peer has ended.
+    seat: Arc<Seat>,
 }
 
 impl Host for ServedPeer {
     fn pushed(&self, push: Push<'_>) {
         if let Push::Transactions(transactions) = push {
             transactions.iter().take(MAX_SEEN).for_each(|transaction| self.seen.insert(transaction));
+            self.seat.useful();
             self.chain.submit(transactions.iter().map(<[u8]>::to_vec).collect());
         }
     }
 
     fn requested(&self, id: u64, request: Request) -> Option<Vec<u8>> {
-        respond(&*self.chain, id, request)
+        respond(&*self.chain, id, request).inspect(|_| self.seat.useful())
     }
 
     fn block(&self, hash: B256) -> Option<Vec<u8>> {
@@ -254,24 +234,7 @@ impl Host for ServedPeer {
         (payload.len() < MAX_FRAME_SENT).then_some(payload)
     }
 
-    fn turns(&self) -> Option<Arc<Semaphore>> {
-        Some(self.turns.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_address_does_not_take_all_places() {
-        let places = Arc::new(Places::default());
-        let at = |last: u8| IpAddr::from([192, 0, 2, last]);
-        let mut taken: Vec<Option<Place>> = (0..=MAX_OF_ADDRESS).map(|_| places.enter(at(1))).collect();
-        assert!(taken.pop().unwrap().is_none());
-        let others: Vec<Place> = (2..=255).filter_map(|last| places.enter(at(last))).collect();
-        assert_eq!(taken.len() + others.len(), MAX_PEERS);
-        drop(taken.pop());
-        assert!(places.enter(at(1)).is_some());
+    fn answering(&self) -> Option<(Arc<Answering>, Peer)> {
+        Some((self.answering.clone(), self.seat.peer()))
     }
 }

@@ -14,7 +14,9 @@ use rootlight_p2p::chunk::{Answer, ChunkError, Seek, prove};
 use rootlight_p2p::message::{ChunkRequest, Message, Request, Response};
 
 use super::error::PeerError;
+use super::lacks::Thing;
 use super::node::PeerNode;
+use crate::upstream::asker;
 
 /// Bytes of proven nodes that are kept, for all peers together.
 const KEPT_BYTES: u64 = 64 * 1024 * 1024;
@@ -112,6 +114,10 @@ pub(super) async fn find(
     root: B256,
     keys: Vec<Vec<u8>>,
 ) -> Result<BTreeMap<B256, Bytes>, PeerError> {
+    let thing = Thing::State(root);
+    if node.lacks().has(thing) {
+        return Err(PeerError::Lacking);
+    }
     let earlier = searched.before(block);
     let seek = Seek::new(root, earlier.map(|(_, size)| size), keys);
     let mut seek = seek.map_err(|_| PeerError::Params("too many keys of one state"))?;
@@ -137,6 +143,7 @@ pub(super) async fn find(
         };
         match payload.and_then(|payload| take(&payload, block, root, from)) {
             Ok((found, size)) => {
+                node.lacks().forget(thing);
                 seek.received(from);
                 searched.add(block, root, size);
                 for (hash, piece) in found {
@@ -161,7 +168,12 @@ pub(super) async fn find(
                 if failures >= MAX_FAILURES || !again {
                     return Err(match error {
                         PeerError::Chunk { error: ChunkError::Root { .. }, .. } => {
+                            node.lacks().note(thing);
                             PeerError::OtherState(block)
+                        }
+                        PeerError::NoResponse(_) if !guessed => {
+                            node.lacks().note(thing);
+                            error
                         }
                         error => error,
                     });
@@ -179,7 +191,7 @@ pub(super) async fn find(
 async fn ask(node: &PeerNode, request: Request) -> Result<Vec<u8>, PeerError> {
     let link = node.link().await?;
     match link.peer.hello.serves_snap() {
-        true => link.ask(request).await,
+        true => link.turn(asker(), &request).await?.ask(request).await,
         false => Err(PeerError::NoState),
     }
 }

@@ -10,9 +10,10 @@ use tokio::sync::Notify;
 
 use super::address::PeerAddress;
 use super::answer::Answers;
+use super::error::PeerError;
 use super::node::{Identity, PeerNode, Reach};
 use super::state::StateNodes;
-use crate::upstream::{Upstream, UpstreamResult};
+use crate::upstream::{Upstream, UpstreamError, UpstreamResult, asker};
 
 /// A peer that answers the core's requests.
 pub struct PeerUpstream {
@@ -56,7 +57,9 @@ impl Upstream for PeerUpstream {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let answers = join_all(requests.iter().map(|request| self.answers.answer(request))).await;
-            answers.into_iter().map(|answer| answer.map_err(Into::into)).collect()
+            let failure: fn(PeerError) -> UpstreamError =
+                if asker().is_some() { PeerError::of_caller } else { UpstreamError::from };
+            answers.into_iter().map(|answer| answer.map_err(failure)).collect()
         })
     }
 

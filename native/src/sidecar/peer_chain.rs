@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::service::SidecarService;
 use crate::follow::{FetchError, WINDOW, fetch_block, fetch_blocks, fetch_header, fetch_headers};
-use crate::p2p::{PeerChain, ServedBlock, ServedHead, Submitter};
+use crate::p2p::{PeerChain, ServedBlock, ServedHead, Submitter, wait_out_of_turn};
 use crate::service::Service as _;
 
 /// The chain of a [`SidecarService`]: headers that it has verified, older ones and bodies from its node, states from the
@@ -37,9 +37,9 @@ impl NodeChain {
         read(self.service.parts().light.pinned().chain()?)
     }
 
-    /// Waits for the node. `None` if it gives no answer.
+    /// Waits for the node, while other peers have their turns. `None` if it gives no answer.
     fn wait<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Option<T> {
-        let fetched = self.runtime.block_on(fetch);
+        let fetched = wait_out_of_turn(&self.runtime, fetch);
         fetched.inspect_err(|error| debug!("peers: the node: {error}")).ok()
     }
 

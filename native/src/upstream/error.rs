@@ -40,6 +40,12 @@ pub enum UpstreamError {
     /// The upstream gave no response, for this reason.
     #[error("{0}")]
     Silent(String),
+    /// The upstream gave no response to a request of a caller, and may lack what was asked for. The text is the reason.
+    #[error("{0}")]
+    Lacking(String),
+    /// The request was not sent, for this reason.
+    #[error("{0}")]
+    Unasked(String),
     /// The response is longer than the limit.
     #[error("upstream answer exceeds {0} bytes")]
     TooLarge(usize),
@@ -92,6 +98,8 @@ impl From<RequestFailure> for UpstreamError {
             RequestFailure::NotRecorded => Self::NotRecorded(String::new()),
             RequestFailure::Malformed(reason) => Self::Malformed(reason.into()),
             RequestFailure::False(reason) => Self::False(reason),
+            RequestFailure::Lacking(reason) => Self::Lacking(reason),
+            RequestFailure::Unasked(reason) => Self::Unasked(reason),
             other => Self::Transport(other.to_string()),
         }
     }
@@ -118,6 +126,8 @@ impl From<UpstreamError> for RequestFailure {
             UpstreamError::NoRoom => Self::Busy { seconds: Some(1) },
             UpstreamError::Status(429 | 503) => Self::Busy { seconds: None },
             UpstreamError::False(reason) => Self::False(reason),
+            UpstreamError::Lacking(reason) => Self::Lacking(reason),
+            UpstreamError::Unasked(reason) => Self::Unasked(reason),
             UpstreamError::Malformed(_) => Self::Malformed("not a JSON-RPC answer"),
             other => Self::Transport(other.to_string()),
         }

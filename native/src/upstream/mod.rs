@@ -1,5 +1,6 @@
 //! Upstreams: untrusted sources of chain data. This module moves bytes; the core verifies them.
 
+mod asker;
 mod batch;
 mod error;
 mod http;
@@ -19,6 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
+pub(crate) use asker::{asked_by, asker};
 pub(crate) use batch::result_of;
 pub use error::{UpstreamError, UrlError};
 pub use http::{HttpConfig, HttpUpstream};

@@ -129,13 +129,13 @@ async fn a_peer_gets_announced_blocks_by_hash_and_is_told_of_transactions() {
 }
 
 /// A node of the network, as far as a test needs one.
-struct Peer {
-    stream: TcpStream,
-    session: Session,
+pub(crate) struct Peer {
+    pub(crate) stream: TcpStream,
+    pub(crate) session: Session,
 }
 
 impl Peer {
-    async fn dial(address: &PeerAddress, genesis: B256) -> Self {
+    pub(crate) async fn dial(address: &PeerAddress, genesis: B256) -> Self {
         let key = NodeKey::from_bytes(&[7; 32]).unwrap();
         let config = SessionConfig::new("test", 7771, genesis, U256::from(1));
         let secrets = HandshakeSecrets::from_random(&[9; RANDOM_BYTES]);
@@ -146,7 +146,7 @@ impl Peer {
         peer
     }
 
-    async fn event(&mut self) -> Event {
+    pub(crate) async fn event(&mut self) -> Event {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             let event = self.session.next_event(0);

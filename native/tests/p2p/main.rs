@@ -18,4 +18,5 @@ mod receipts;
 mod recorded;
 mod sessions;
 mod support;
+mod turns;
 mod work;

@@ -15,7 +15,8 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::finder::Finder;
 use super::known::peer_address;
-use crate::p2p::link::{Host, Link};
+use crate::p2p::connection::Host;
+use crate::p2p::link::Link;
 use crate::p2p::{Identity, PeerAddress, PeerError, Reach, node};
 
 /// Most dials at a time.
@@ -148,7 +149,7 @@ async fn look_in(identity: &Identity, address: &PeerAddress, reach: Reach) -> Re
     })
 }
 
-async fn snap_offer(link: &Link) -> Option<SnapOffer> {
+async fn snap_offer(link: &Arc<Link>) -> Option<SnapOffer> {
     let payload = link.ask(Request::SnapStatus).await.ok()?;
     let Message::Response { response: Response::SnapStatus(status), .. } = Message::decode(&payload).ok()?
     else {

@@ -1,0 +1,366 @@
+//! The task that owns the socket of a connection: reads, writes, and answers one request of the peer after another.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use futures::future::BoxFuture;
+use rootlight_p2p::message::{Message, Push, Request};
+use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, SendError, Session};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+
+use super::answering::{Answer, Answering};
+use super::error::PeerError;
+use super::places::{Asker, Minute, Place};
+use crate::budget::Share;
+use crate::service;
+
+/// Longest wait for a response. A peer that lacks something does not respond.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Longest wait for the socket to take what is written.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The same while other peers wait for the room that the responses to this one take.
+const CONTENDED_WRITE: Duration = Duration::from_secs(2);
+
+/// Bytes that are read at once.
+pub(super) const READ_BYTES: usize = 64 * 1024;
+
+/// Pause before a message that the limit of a minute holds back is tried again.
+const LIMIT_PAUSE: Duration = Duration::from_millis(200);
+
+/// A request that the limit of a minute holds back for longer fails at once.
+const LONGEST_HOLD: Duration = Duration::from_secs(2);
+
+/// Most requests of a peer that wait for their responses. Further ones are dropped, as stock nodes do.
+const MAX_ASKED: usize = 256;
+
+/// Most requests of a peer for state chunks that wait for their responses, as stock nodes have it.
+const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
+
+/// What a connection's owner does with what the peer sends by itself.
+pub(super) trait Host: Send + Sync + 'static {
+    /// A message without an id came.
+    fn pushed(&self, push: Push<'_>);
+
+    /// Answers a request with the payload of a message, on a thread where it may take long. `None` is no answer.
+    fn requested(&self, _id: u64, _request: Request) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The message with the block of this hash, which a peer that was told of it asks for without an id. `None` is no
+    /// answer.
+    fn block(&self, _hash: B256) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// How requests are answered, and who the peer is there; `None` if nothing is answered.
+    fn answering(&self) -> Option<(Arc<Answering>, service::Peer)> {
+        None
+    }
+}
+
+/// A message for the peer.
+pub(super) struct Order {
+    pub(super) asker: Asker,
+    pub(super) what: What,
+    /// Gets the payload of the response, and of a push nothing once it is on its way.
+    pub(super) reply: Reply,
+    /// The place of a question, which is free again when the peer has answered or its time is over: even if the caller has
+    /// gone, the peer works on it.
+    pub(super) place: Option<Place>,
+}
+
+type Reply = oneshot::Sender<Result<Vec<u8>, PeerError>>;
+
+pub(super) enum What {
+    Ask(Request),
+    Push(Vec<u8>),
+}
+
+/// Milliseconds since a connection began.
+#[derive(Clone, Copy)]
+pub(super) struct Clock(Instant);
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn now(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a peer asks for.
+#[derive(Clone, Copy)]
+enum Asked {
+    Request { id: u64, request: Request },
+    Block(B256),
+}
+
+impl Asked {
+    const fn is_chunk(&self) -> bool {
+        matches!(self, Self::Request { request: Request::Chunk(_), .. })
+    }
+
+    /// The bytes that are held while the response is made. A block is rarely longer than this; if one is, more are taken.
+    const fn bytes(&self) -> usize {
+        match self {
+            Self::Request { request: Request::SnapBlocks { .. } | Request::SnapStatus, .. } => {
+                8 * 1024 * 1024
+            }
+            Self::Request { request: Request::Chunk(_) | Request::Block(_) | Request::Body(_), .. }
+            | Self::Block(_) => 1024 * 1024,
+            Self::Request { .. } => 512 * 1024,
+        }
+    }
+}
+
+/// The socket of a connection, and the questions that wait.
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) session: Session,
+    pub(super) clock: Clock,
+    pub(super) host: Arc<dyn Host>,
+    /// Messages of the program itself, which wait for the limit of a minute.
+    pub(super) own: mpsc::Receiver<Order>,
+    /// Messages of callers, which do not.
+    pub(super) callers: mpsc::Receiver<Order>,
+    pub(super) minute: Minute,
+    pub(super) exchange: Exchange,
+    /// The response that is being made.
+    pub(super) making: Option<Making>,
+}
+
+/// What both sides have asked for.
+#[derive(Default)]
+pub(super) struct Exchange {
+    /// Our requests by id.
+    waiting: BTreeMap<u64, Waiting>,
+    next_id: u64,
+    /// The peer's requests. The next one is answered when the response before is sent.
+    asked: VecDeque<Asked>,
+    /// Room that a response takes until the socket has it.
+    unsent: Option<Share>,
+}
+
+/// A question that the peer has not answered.
+struct Waiting {
+    request: Request,
+    reply: Reply,
+    place: Option<Place>,
+    until: Instant,
+}
+
+/// A response that is being made.
+pub(super) struct Making {
+    is_chunk: bool,
+    answer: BoxFuture<'static, Option<Answer>>,
+}
+
+impl Connection {
+    /// Serves the connection until it ends.
+    pub(super) async fn run(&mut self, mut buffer: Vec<u8>) -> CloseReason {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        let mut held: Option<Order> = None;
+        loop {
+            while let Some(event) = self.session.next_event(self.clock.now()) {
+                match event {
+                    Event::Message(payload) => self.take(payload),
+                    Event::Closed(reason) => return reason,
+                    Event::Ready(_) => {}
+                }
+            }
+            if let Err(reason) = self.write().await {
+                return reason;
+            }
+            self.make_next();
+            let can_take = held.is_none();
+            tokio::select! {
+                read = self.stream.read(&mut buffer) => match read {
+                    Ok(count) if count > 0 => self.session.receive(&buffer[..count], self.clock.now()),
+                    _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
+                },
+                order = self.own.recv(), if can_take => match order {
+                    Some(order) => held = self.send(order),
+                    None => return CloseReason::ByUs(DisconnectReason::Requested),
+                },
+                Some(order) = self.callers.recv() => self.send_for_caller(order),
+                answer = made(&mut self.making) => self.answer(answer),
+                () = tokio::time::sleep(LIMIT_PAUSE), if !can_take => {
+                    held = held.take().and_then(|order| self.send(order));
+                }
+                () = self.exchange.overdue() => self.exchange.give_up(),
+                _ = ticks.tick() => self.session.tick(self.clock.now()),
+            }
+        }
+    }
+
+    /// Sends a caller's message if its share of the minute allows this.
+    fn send_for_caller(&mut self, order: Order) {
+        if order.reply.is_closed() {
+            return;
+        }
+        let now = self.clock.now();
+        let room = self.session.send_room(now);
+        if order.asker.is_some_and(|asker| !self.minute.take(asker, now, room)) {
+            let _ = order.reply.send(Err(PeerError::Share));
+            return;
+        }
+        if let Some(held) = self.send(order) {
+            let _ = held.reply.send(Err(PeerError::Share));
+        }
+    }
+
+    /// Sends a message. Gives it back if the limit of a minute holds it back for a moment.
+    fn send(&mut self, order: Order) -> Option<Order> {
+        let id = self.exchange.next_id.saturating_add(1);
+        let payload = match &order.what {
+            // The caller has gone.
+            What::Ask(_) if order.reply.is_closed() => return None,
+            What::Ask(request) => &Message::Request { id, request: *request }.encode(),
+            What::Push(payload) => payload,
+        };
+        match (self.session.send_message(payload, self.clock.now()), &order.what) {
+            (Err(SendError::Rate { wait_ms }), What::Ask(_))
+                if Duration::from_millis(wait_ms) > LONGEST_HOLD =>
+            {
+                let _ = order.reply.send(Err(PeerError::Limit(wait_ms)));
+            }
+            (Err(SendError::Rate { .. }), _) => return Some(order),
+            // The end of the session shows as an event; then all that wait learn of it.
+            (Err(_), _) => {}
+            (Ok(()), What::Ask(request)) => {
+                let request = *request;
+                let Order { reply, place, .. } = order;
+                self.exchange.next_id = id;
+                let until = Instant::now() + RESPONSE_TIMEOUT;
+                self.exchange.waiting.insert(id, Waiting { request, reply, place, until });
+            }
+            (Ok(()), What::Push(_)) => drop(order.reply.send(Ok(Vec::new()))),
+        }
+        None
+    }
+
+    /// Hands a message to whom it is for. What nobody asked for is dropped.
+    fn take(&mut self, payload: Vec<u8>) {
+        let answered = match Message::decode(&payload) {
+            Ok(Message::Push(Push::GetBlock(hash))) => return self.queue(Asked::Block(hash)),
+            Ok(Message::Push(push)) => return self.host.pushed(push),
+            Ok(Message::Response { id, response }) => {
+                let asked = self.exchange.waiting.get(&id);
+                Some(id).filter(|_| asked.is_some_and(|asked| response.answers(&asked.request)))
+            }
+            Ok(Message::Request { id, request }) => {
+                return self.queue(Asked::Request { id, request });
+            }
+            // What does not decode does not say which request it is for.
+            Err(_) => None,
+        };
+        if let Some(asked) = answered.and_then(|id| self.exchange.waiting.remove(&id)) {
+            let _ = asked.reply.send(Ok(payload));
+        }
+    }
+
+    /// Queues a request of the peer, unless too many wait.
+    fn queue(&mut self, asked: Asked) {
+        let waiting = &mut self.exchange.asked;
+        let chunks = waiting.iter().filter(|asked| asked.is_chunk()).count();
+        let making = usize::from(self.making.as_ref().is_some_and(|making| making.is_chunk));
+        let too_many = asked.is_chunk() && chunks.saturating_add(making) >= MAX_CHUNKS;
+        if waiting.len() < MAX_ASKED && !too_many {
+            waiting.push_back(asked);
+        }
+    }
+
+    /// Begins the response to the next request of the peer, if the one before is sent and the limit of a minute allows
+    /// another message. So a peer has at most one response in memory, however little it reads.
+    fn make_next(&mut self) {
+        if self.making.is_some() || self.session.send_room(self.clock.now()) == 0 {
+            return;
+        }
+        let Some(asked) = self.exchange.asked.pop_front() else { return };
+        let Some((answering, peer)) = self.host.answering() else { return self.exchange.asked.clear() };
+        let host = self.host.clone();
+        let make = move || match asked {
+            Asked::Request { id, request } => host.requested(id, request),
+            Asked::Block(hash) => host.block(hash),
+        };
+        let answer = Box::pin(async move { answering.answer(peer, asked.bytes(), make).await });
+        self.making = Some(Making { is_chunk: asked.is_chunk(), answer });
+    }
+
+    fn answer(&mut self, answer: Option<Answer>) {
+        self.making = None;
+        let Some(Answer { payload, held }) = answer else { return };
+        // A message that the limit of a minute holds back is dropped, as stock nodes do.
+        if self.session.send_message(&payload, self.clock.now()).is_ok() {
+            self.exchange.unsent = Some(held);
+        }
+    }
+
+    /// Writes what the session has to say. A peer that does not read is left after a while.
+    async fn write(&mut self) -> Result<(), CloseReason> {
+        let output = self.session.take_output();
+        if !output.is_empty() {
+            let answering = self.host.answering().filter(|_| self.exchange.unsent.is_some());
+            let contended = async {
+                let Some((answering, peer)) = answering else { return std::future::pending().await };
+                loop {
+                    tokio::time::sleep(CONTENDED_WRITE).await;
+                    if answering.is_contended(peer) {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                written = timeout(WRITE_TIMEOUT, self.stream.write_all(&output)) => {
+                    written.ok().and_then(Result::ok).ok_or(CloseReason::ByPeer(DisconnectReason::TcpError))?;
+                }
+                () = contended => return Err(CloseReason::ByPeer(DisconnectReason::TcpError)),
+            }
+        }
+        self.exchange.unsent = None;
+        Ok(())
+    }
+
+    pub(super) async fn say_goodbye(&mut self) {
+        self.session.disconnect(DisconnectReason::Requested);
+        let _ = self.write().await;
+        let _ = self.stream.shutdown().await;
+    }
+}
+
+impl Exchange {
+    /// Waits until the time of the oldest question is over. Numbers grow, and all questions have the same time.
+    async fn overdue(&self) {
+        match self.waiting.first_key_value() {
+            Some((_, oldest)) => tokio::time::sleep_until(oldest.until).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives up the questions whose time is over.
+    fn give_up(&mut self) {
+        let now = Instant::now();
+        while let Some(oldest) = self.waiting.first_entry().filter(|oldest| oldest.get().until <= now) {
+            let Waiting { reply, place, .. } = oldest.remove();
+            place.iter().for_each(Place::unanswered);
+            let _ = reply.send(Err(PeerError::NoResponse(RESPONSE_TIMEOUT)));
+        }
+    }
+}
+
+/// Waits for the response that is being made, for ever if there is none.
+async fn made(making: &mut Option<Making>) -> Option<Answer> {
+    match making {
+        Some(making) => making.answer.as_mut().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,207 @@
+//! Places for questions to one peer, and a share of the messages that the peer reads, by caller.
+//!
+//! A peer takes few questions at a time, and says nothing about what it lacks: such a question keeps its place until its
+//! time limit. So callers take turns, none of them gets all places, and those whose questions were left unanswered have
+//! few places together for a while. Synchronization has places of its own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rootlight_p2p::session::RateWindow;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::runs::Turns;
+
+/// Who asks: a caller, or `None` for the program itself.
+pub(super) type Asker = Option<u64>;
+
+/// Most questions of one caller that wait for a place.
+const MAX_WAITING: usize = 1_024;
+
+/// How long each unanswered question makes a caller doubtful, and the longest that it is.
+const DOUBT: Duration = Duration::from_secs(24);
+const LONGEST_DOUBT: Duration = Duration::from_secs(120);
+
+/// Most callers that are doubtful, and most whose messages of a minute are counted. Beyond it, all are forgotten.
+const MAX_CALLERS: usize = 1_024;
+
+/// Numbers of places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// All places.
+    pub(super) all: usize,
+    /// The most that one caller has at a time.
+    pub(super) each: usize,
+    /// The most that all doubtful callers have together.
+    pub(super) doubtful: usize,
+}
+
+/// The places for one kind of question.
+pub(super) struct Places {
+    sizes: Sizes,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of places of each caller that has some.
+    held: BTreeMap<Asker, usize>,
+    waiting: Turns<Asker, VecDeque<oneshot::Sender<Place>>>,
+    /// When each doubtful caller ceases to be.
+    doubtful: BTreeMap<Asker, Instant>,
+}
+
+/// The right to ask. Dropping it gives the place to the next caller.
+pub(super) struct Place {
+    places: Arc<Places>,
+    asker: Asker,
+    /// Whether its owner received it. If not, dropping it does not free a place.
+    given: bool,
+}
+
+impl Places {
+    pub(super) fn new(sizes: Sizes) -> Arc<Self> {
+        Arc::new(Self { sizes, state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a place; `None` if too many questions of this caller wait.
+    pub(super) async fn enter(self: &Arc<Self>, asker: Asker) -> Option<Place> {
+        let turn = {
+            let mut state = self.state();
+            if state.has_room(asker, self.sizes, Instant::now()) {
+                *state.held.entry(asker).or_default() += 1;
+                return Some(self.place(asker));
+            }
+            let queue = state.waiting.of(asker);
+            if queue.len() >= MAX_WAITING {
+                queue.retain(|waiting| !waiting.is_closed());
+            }
+            if queue.len() >= MAX_WAITING {
+                return None;
+            }
+            let (sender, turn) = oneshot::channel();
+            queue.push_back(sender);
+            turn
+        };
+        turn.await.ok()
+    }
+
+    fn place(self: &Arc<Self>, asker: Asker) -> Place {
+        Place { places: self.clone(), asker, given: true }
+    }
+
+    /// Frees a place, and gives places to all who may have one now.
+    fn leave(self: &Arc<Self>, asker: Asker) {
+        let (mut state, now) = (self.state(), Instant::now());
+        state.give_back(asker);
+        while let Some((next, sender)) = state.next(self.sizes, now) {
+            *state.held.entry(next).or_default() += 1;
+            if let Err(mut place) = sender.send(self.place(next)) {
+                place.given = false;
+                state.give_back(next);
+            }
+        }
+    }
+
+    /// Notes that a question of this caller was left unanswered.
+    fn doubt(&self, asker: Asker) {
+        let (mut state, now) = (self.state(), Instant::now());
+        state.doubtful.retain(|_, until| *until > now);
+        if state.doubtful.len() >= MAX_CALLERS {
+            state.doubtful.clear();
+        }
+        let until = state.doubtful.entry(asker).or_insert(now);
+        *until = (*until + DOUBT).min(now + LONGEST_DOUBT);
+    }
+}
+
+impl State {
+    fn has_room(&self, asker: Asker, sizes: Sizes, now: Instant) -> bool {
+        let is_doubtful = |asker: &Asker| self.doubtful.get(asker).is_some_and(|until| *until > now);
+        let held_in_doubt = || -> usize {
+            self.held.iter().filter(|(asker, _)| is_doubtful(asker)).map(|(_, held)| held).sum()
+        };
+        self.held.values().sum::<usize>() < sizes.all
+            && self.held.get(&asker).is_none_or(|held| *held < sizes.each)
+            && (!is_doubtful(&asker) || held_in_doubt() < sizes.doubtful)
+    }
+
+    fn give_back(&mut self, asker: Asker) {
+        let held = self.held.get(&asker).map_or(0, |held| held.saturating_sub(1));
+        match held {
+            0 => drop(self.held.remove(&asker)),
+            held => drop(self.held.insert(asker, held)),
+        }
+    }
+
+    /// The first waiting question of the next caller, in the order of turns, that may have a place.
+    fn next(&mut self, sizes: Sizes, now: Instant) -> Option<(Asker, oneshot::Sender<Place>)> {
+        let next = self.waiting.in_turn().map(|(asker, _)| *asker);
+        let asker = { next }.find(|asker| self.has_room(*asker, sizes, now))?;
+        let (sender, _) = self.waiting.serve(asker, |queue| (queue.pop_front(), queue.is_empty()));
+        Some((asker, sender?))
+    }
+}
+
+impl Place {
+    pub(super) const fn asker(&self) -> Asker {
+        self.asker
+    }
+
+    /// Notes that the question was left unanswered.
+    pub(super) fn unanswered(&self) {
+        self.places.doubt(self.asker);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.given {
+            self.places.leave(self.asker);
+        }
+    }
+}
+
+/// The messages of a minute, shared out among callers.
+pub(super) struct Minute {
+    limit: u64,
+    sent: BTreeMap<u64, RateWindow>,
+}
+
+/// The program itself keeps one in so many of the messages that a peer reads in a minute.
+const OWN_PART: u64 = 10;
+
+/// A caller may have sent this many times what it leaves to all others.
+const LEFT_TIMES: u64 = 3;
+
+impl Minute {
+    /// For a peer that reads this many messages in a minute.
+    pub(super) const fn new(limit: u64) -> Self {
+        Self { limit, sent: BTreeMap::new() }
+    }
+
+    /// Counts a message of a caller; `false` if it has had its share while `room` messages are left.
+    pub(super) fn take(&mut self, asker: u64, now_ms: u64, room: u64) -> bool {
+        let left = room.saturating_sub(self.limit / OWN_PART);
+        if self.sent.len() >= MAX_CALLERS {
+            let limit = self.limit;
+            self.sent.retain(|_, sent| sent.room(now_ms) < limit);
+        }
+        if self.sent.len() >= MAX_CALLERS {
+            self.sent.clear();
+        }
+        let sent = self.sent.entry(asker).or_insert_with(|| RateWindow::new(self.limit));
+        let used = self.limit.saturating_sub(sent.room(now_ms));
+        used < left.saturating_mul(LEFT_TIMES) && sent.take(now_ms, 1).is_ok()
+    }
+}
+
+#[cfg(test)]
+#[path = "places_test.rs"]
+mod tests;

@@ -1,0 +1,193 @@
+//! The connections of a server for peers, shared out by address.
+//!
+//! All addresses of an IPv6 /64 network count as one, because one node controls all of them. When there is no room, a
+//! newcomer takes the place of a peer that was of no use lately, or of one whose address has more places than the
+//! newcomer's.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::service::Peer;
+
+/// Most connections at a time.
+const MAX_PEERS: usize = 32;
+
+/// Most connections of one address at a time. A house or a cloud of several nodes has one address.
+const MAX_OF_ADDRESS: usize = 8;
+
+/// A peer that has asked for nothing that was answered and has sent no transaction for this long can be replaced.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// The connections of a server.
+#[derive(Default)]
+pub(super) struct Seats(Mutex<BTreeMap<u64, Taken>>);
+
+/// A place, as its server sees it.
+struct Taken {
+    address: IpAddr,
+    /// When the peer was of use last, or came.
+    useful: Instant,
+    leave: Arc<Notify>,
+}
+
+/// A place that is free again when the value is dropped.
+pub(super) struct Seat {
+    seats: Arc<Seats>,
+    peer: Peer,
+    leave: Arc<Notify>,
+}
+
+impl Seats {
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Taken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place for a new connection; `None` if there is none for it.
+    pub(super) fn enter(self: &Arc<Self>, peer: Peer) -> Option<Seat> {
+        let mut taken = self.taken();
+        if let Some(number) = leaver(&taken, peer.address, Instant::now())? {
+            let left = taken.remove(&number)?;
+            left.leave.notify_one();
+        }
+        let leave = Arc::<Notify>::default();
+        let place = Taken { address: peer.address, useful: Instant::now(), leave: leave.clone() };
+        taken.insert(peer.connection, place);
+        Some(Seat { seats: self.clone(), peer, leave })
+    }
+}
+
+/// The connection that has to leave for a newcomer of this address: `Some(None)` if there is room, `None` if the newcomer
+/// is refused.
+fn leaver(taken: &BTreeMap<u64, Taken>, address: IpAddr, now: Instant) -> Option<Option<u64>> {
+    let of = |address: IpAddr| taken.values().filter(|place| place.address == address).count();
+    let own = of(address);
+    if own < MAX_OF_ADDRESS && taken.len() < MAX_PEERS {
+        return Some(None);
+    }
+    let full = own >= MAX_OF_ADDRESS;
+    let may_go = |place: &Taken| {
+        let is_idle = now.duration_since(place.useful) >= IDLE;
+        match full {
+            true => place.address == address && is_idle,
+            false => is_idle || of(place.address) > own.saturating_add(1),
+        }
+    };
+    // The idle ones first, then those of the address with the most places, then the one of use longest ago.
+    let rank = |place: &Taken| {
+        let is_idle = now.duration_since(place.useful) >= IDLE;
+        (!is_idle, Reverse(of(place.address)), place.useful)
+    };
+    let go = taken.iter().filter(|(_, place)| may_go(place)).min_by_key(|(_, place)| rank(place));
+    go.map(|(number, _)| Some(*number))
+}
+
+impl Seat {
+    /// Notes that the peer was of use.
+    pub(super) fn useful(&self) {
+        if let Some(place) = self.seats.taken().get_mut(&self.peer.connection) {
+            place.useful = Instant::now();
+        }
+    }
+
+    /// Waits until another peer has the place.
+    pub(super) async fn replaced(&self) {
+        self.leave.notified().await;
+    }
+
+    pub(super) const fn peer(&self) -> Peer {
+        self.peer
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.seats.taken().remove(&self.peer.connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> Peer {
+        Peer::new(address.parse().unwrap())
+    }
+
+    /// As many places of this address as it may have.
+    fn fill(seats: &Arc<Seats>, address: &str) -> Vec<Seat> {
+        (0..MAX_OF_ADDRESS).map(|_| seats.enter(at(address)).unwrap()).collect()
+    }
+
+    async fn has_left(seat: &Seat) -> bool {
+        tokio::time::timeout(Duration::ZERO, seat.replaced()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_address_does_not_take_all_places() {
+        let seats = Arc::new(Seats::default());
+        let mut own = fill(&seats, "192.0.2.1");
+        assert!(seats.enter(at("192.0.2.1")).is_none());
+        assert!(seats.enter(at("::ffff:192.0.2.1")).is_none(), "the same address of a listener for both");
+        own.pop();
+        assert!(seats.enter(at("192.0.2.1")).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_addresses_of_a_64_network_are_one() {
+        let seats = Arc::new(Seats::default());
+        let own: Vec<Seat> =
+            (0..64).filter_map(|last| seats.enter(at(&format!("2001:db8:0:1::{last}")))).collect();
+        assert_eq!(own.len(), MAX_OF_ADDRESS);
+        assert!(seats.enter(at("2001:db8:0:2::1")).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newcomer_replaces_a_peer_of_an_address_with_more_places() {
+        let seats = Arc::new(Seats::default());
+        let held: Vec<Vec<Seat>> = (1..=4).map(|last| fill(&seats, &format!("192.0.2.{last}"))).collect();
+        held.iter().flatten().for_each(Seat::useful);
+        let newcomers: Vec<Seat> =
+            (1..=200).filter_map(|last| seats.enter(at(&format!("198.51.100.{last}")))).collect();
+        let mut left = 0;
+        for seat in held.iter().flatten() {
+            left += usize::from(has_left(seat).await);
+        }
+        assert_eq!(seats.taken().len(), MAX_PEERS);
+        assert_eq!((left, newcomers.len()), (28, 28), "one place at least stays to each address");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newcomer_replaces_a_peer_that_is_of_no_use_and_not_another_one() {
+        let seats = Arc::new(Seats::default());
+        let held: Vec<Seat> =
+            (1..=MAX_PEERS).map(|last| seats.enter(at(&format!("192.0.2.{last}"))).unwrap()).collect();
+        assert!(seats.enter(at("198.51.100.1")).is_none(), "all came a moment ago");
+        tokio::time::advance(IDLE).await;
+        held[1..].iter().for_each(Seat::useful);
+        let newcomer = seats.enter(at("198.51.100.1")).unwrap();
+        assert!(has_left(&held[0]).await);
+        assert!(seats.enter(at("198.51.100.2")).is_none());
+        // What left before gives back nothing that another has now.
+        drop(held);
+        assert_eq!(seats.taken().len(), 1);
+        drop(newcomer);
+        assert!(seats.taken().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_with_all_its_places_replaces_its_own_idle_peers_only() {
+        let seats = Arc::new(Seats::default());
+        let other = seats.enter(at("192.0.2.2")).unwrap();
+        let own = fill(&seats, "192.0.2.1");
+        tokio::time::advance(IDLE).await;
+        own[1..].iter().for_each(Seat::useful);
+        assert!(seats.enter(at("192.0.2.1")).is_some());
+        assert!(has_left(&own[0]).await && !has_left(&other).await);
+    }
+}

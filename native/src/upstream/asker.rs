@@ -1,0 +1,18 @@
+//! For whom an upstream is asked.
+
+use std::future::Future;
+
+tokio::task_local! {
+    /// The caller ([`Peer::asker`](crate::service::Peer::asker)) whose message the task answers.
+    static ASKER: u64;
+}
+
+/// Runs requests to upstreams for a caller, so that upstreams which can be asked little share this out by caller.
+pub(crate) async fn asked_by<F: Future>(asker: u64, requests: F) -> F::Output {
+    ASKER.scope(asker, requests).await
+}
+
+/// The caller for whom the present task asks; `None` if the program asks for itself, such as for synchronization.
+pub(crate) fn asker() -> Option<u64> {
+    ASKER.try_with(|asker| *asker).ok()
+}
