@@ -19,6 +19,8 @@ mod connections;
 mod http;
 #[path = "abuse/memory.rs"]
 mod memory;
+#[path = "abuse/peers.rs"]
+mod peers;
 #[path = "abuse/runs.rs"]
 mod runs;
 #[path = "abuse/target.rs"]
