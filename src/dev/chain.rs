@@ -4,7 +4,8 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, U256};
+use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
 use super::config::{DevConfig, Mining};
@@ -70,6 +71,16 @@ pub enum DevEvent {
 pub(super) struct Saved {
     pub(super) chain: LocalChain,
     pub(super) clock: Clock,
+    pub(super) recipe: Recipe,
+}
+
+/// What methods have set of the clock and of later blocks. Hosts that store a chain store it too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    clock: Clock,
+    coinbase: Address,
+    gas_limit: u64,
+    minimum_gas_price: U256,
 }
 
 /// A development chain. It reads no clock and makes no random numbers: the caller passes the host's time to each
@@ -77,7 +88,8 @@ pub(super) struct Saved {
 #[derive(Debug, Clone)]
 pub struct DevChain {
     pub(super) chain: LocalChain,
-    pub(super) genesis: LocalChain,
+    /// Block 0 and the settings at the start, for [`Self::reset`].
+    pub(super) start: Saved,
     pub(super) pool: Pool,
     pub(super) clock: Clock,
     pub(super) recipe: Recipe,
@@ -88,7 +100,7 @@ pub struct DevChain {
     pub(super) snapshots: Vec<Saved>,
     pub(super) work: WorkShop,
     pub(super) events: Vec<DevEvent>,
-    /// Transactions that were dropped because the block mined last had no time for them.
+    /// Transactions that were dropped because their blocks had no time for them, since the last one was sent.
     pub(super) slow: Vec<B256>,
     pub(super) interrupts: Interrupts,
     wallet: Wallet,
@@ -110,7 +122,7 @@ impl DevChain {
             wallet.add(key);
         }
         Ok(Self {
-            genesis: chain.clone(),
+            start: Saved { chain: chain.clone(), clock: Clock::default(), recipe: config.recipe.clone() },
             chain,
             pool: Pool::new(config.pool),
             clock: Clock::default(),
@@ -143,14 +155,14 @@ impl DevChain {
     /// Sets the index of blocks, also for the chain that [`Self::reset`] returns to. See [`LocalChain::set_index`].
     #[cfg(feature = "hosted")]
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
-        self.genesis.set_index(index.clone());
+        self.start.chain.set_index(index.clone());
         self.chain.set_index(index);
     }
 
     /// Sets the cache of analysed code, also for the chain that [`Self::reset`] returns to. See [`LocalChain::set_codes`].
     #[cfg(feature = "node-methods")]
     pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
-        self.genesis.set_codes(codes.clone());
+        self.start.chain.set_codes(codes.clone());
         self.chain.set_codes(codes);
     }
 
@@ -189,8 +201,10 @@ impl DevChain {
         &self.clock
     }
 
-    /// As [`Self::clock`], mutable.
+    /// As [`Self::clock`], mutable. Work of external miners ends, because its blocks have timestamps of the clock as it
+    /// was.
     pub fn clock_mut(&mut self) -> &mut Clock {
+        self.work.clear();
         &mut self.clock
     }
 
@@ -200,9 +214,30 @@ impl DevChain {
         &self.recipe
     }
 
-    /// As [`Self::recipe`], mutable.
+    /// As [`Self::recipe`], mutable. Work of external miners ends.
     pub fn recipe_mut(&mut self) -> &mut Recipe {
+        self.work.clear();
         &mut self.recipe
+    }
+
+    /// What methods have set.
+    #[must_use]
+    pub const fn settings(&self) -> Settings {
+        let Recipe { coinbase, gas_limit, minimum_gas_price, .. } = self.recipe;
+        Settings { clock: self.clock, coinbase, gas_limit, minimum_gas_price }
+    }
+
+    /// Restores settings of an earlier run.
+    pub fn set_settings(&mut self, settings: &Settings) {
+        let Settings { clock, coinbase, gas_limit, minimum_gas_price } = *settings;
+        self.clock = clock;
+        self.recipe = Recipe { coinbase, gas_limit, minimum_gas_price, ..self.recipe.clone() };
+    }
+
+    /// The gas price in wei that a transaction must offer now.
+    #[must_use]
+    pub fn price(&self) -> U256 {
+        self.recipe.price(self.chain.view().network(), self.chain.head())
     }
 
     /// When blocks are mined.
@@ -211,10 +246,14 @@ impl DevChain {
         self.mining
     }
 
-    /// The limits and defaults of calls.
+    /// The limits and defaults of calls. Where the gas limit of blocks was raised, calls and estimates get as much.
     #[must_use]
-    pub const fn policy(&self) -> CallPolicy {
-        self.policy
+    pub fn policy(&self) -> CallPolicy {
+        let mut policy = self.policy;
+        if self.recipe.gas_limit > self.start.recipe.gas_limit {
+            policy.gas_cap = policy.gas_cap.max(self.recipe.gas_limit);
+        }
+        policy
     }
 
     /// Client name and version, as `web3_clientVersion` reports it.
@@ -247,25 +286,34 @@ impl DevChain {
         self.pool.next_nonce(address, self.account(address).map_or(0, |account| account.nonce))
     }
 
-    /// Adds a transaction to the pool and, with instant mining, mines it at once. `sender` is the account that signed
-    /// it or that is impersonated; `now` is the host's time in seconds since 1970.
+    /// Adds a transaction to the pool and, with instant mining, mines it at once. A transaction whose nonce is ahead of
+    /// its sender's waits in the pool for those before it. `sender` is the account that signed it or that is
+    /// impersonated; `now` is the host's time in seconds since 1970.
     ///
     /// # Errors
-    /// [`DevError::Pool`]; with instant mining also [`DevError::NotMined`] and [`DevError::Reverted`].
+    /// [`DevError::Pool`]; with instant mining also those of [`Self::mine`], [`DevError::NotMined`] and
+    /// [`DevError::Reverted`]. As in the reference node, a waiting transaction is [`DevError::NotMined`] where reverts
+    /// are reported.
     pub fn submit(&mut self, transaction: Transaction, sender: Address, now: u64) -> Result<B256, DevError> {
         let hash = transaction.hash();
         let account = self.account(&sender);
         let view = self.chain.view();
         let (network, head) = (view.network(), view.head().header());
-        let context = PoolContext { network, head, now };
+        let context = PoolContext { network, head, now, target: self.recipe.target() };
         self.pool.expire(head.number, now);
         let added = self.pool.add(&context, transaction, sender, account.as_ref())?;
+        let waits = added.pending.is_empty();
         self.chain.note_pending(added.pending);
-        if self.mining != Mining::Instant {
+        if self.mining != Mining::Instant || waits && !self.report_reverts {
             return Ok(hash);
         }
-        self.mine(now)?;
-        self.outcome(hash)
+        self.slow.clear();
+        let mined = self.mine_pool(now);
+        match (self.outcome(hash), mined) {
+            // Blocks after that of the transaction do not concern its sender.
+            (Err(DevError::NotMined), Err(error)) => Err(error),
+            (outcome, _) => outcome,
+        }
     }
 
     /// The result of a transaction that should have been mined by the last block.
@@ -324,7 +372,8 @@ impl DevChain {
             for (transaction, sender) in block.body.transactions().iter().zip(&block.senders) {
                 let account = self.account(sender);
                 let (network, head) = (self.chain.view().network(), self.chain.head().header());
-                let context = PoolContext { network, head, now: head.timestamp };
+                let context =
+                    PoolContext { network, head, now: head.timestamp, target: self.recipe.target() };
                 // The pool refuses transactions that the new branch contains too or that its state does not allow.
                 if let Ok(added) = self.pool.add(&context, transaction.clone(), *sender, account.as_ref()) {
                     self.chain.note_pending(added.pending);

@@ -1,9 +1,11 @@
 //! The timestamps of blocks: the host's clock, which tests can move and stop.
 
+use serde::{Deserialize, Serialize};
+
 use super::error::DevError;
 
 /// Determines the timestamp of the next block. All times are in seconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Clock {
     /// Seconds added to the host's clock.
     offset: i64,
@@ -34,20 +36,31 @@ impl Clock {
     /// Notes that a block with this timestamp was mined. If [`Self::set_next`] set it, the clock continues from it.
     pub(super) fn mined(&mut self, time: u64, now: u64) {
         if self.next.take().is_some() {
-            self.set(time, now);
+            self.continue_from(time, now);
         }
     }
 
-    /// Moves the clock ahead. Returns by how many seconds it is now ahead of the host's clock.
-    pub fn increase(&mut self, seconds: u64) -> i64 {
-        self.offset = self.offset.saturating_add_unsigned(seconds);
-        self.offset
+    /// Moves the clock ahead: the next block is at least `seconds` later than its parent, which has the timestamp
+    /// `parent` and may be ahead of the clock. Returns by how many seconds the clock is now ahead of the host's.
+    pub fn increase(&mut self, seconds: u64, parent: u64, now: u64) -> i64 {
+        if self.next.is_none() && self.interval.is_none() {
+            return self.continue_from(self.now(now).max(parent).saturating_add(seconds), now);
+        }
+        // The clock does not determine the next timestamp here, so that timestamp itself moves.
+        let time = self.block_time(parent, now).saturating_add(seconds);
+        self.next = Some(time);
+        ahead(time, now)
     }
 
     /// Sets the clock, which continues from `time`. Returns by how many seconds it is now ahead of the host's clock.
     pub fn set(&mut self, time: u64, now: u64) -> i64 {
-        let (time, now) = (i64::try_from(time).unwrap_or(i64::MAX), i64::try_from(now).unwrap_or(i64::MAX));
-        self.offset = time.saturating_sub(now);
+        // With a fixed interval the clock does not determine the next timestamp.
+        self.next = self.interval.map(|_| time);
+        self.continue_from(time, now)
+    }
+
+    fn continue_from(&mut self, time: u64, now: u64) -> i64 {
+        self.offset = ahead(time, now);
         self.offset
     }
 
@@ -63,10 +76,24 @@ impl Clock {
         Ok(())
     }
 
+    /// Puts the next block `seconds` after its parent, or at the clock's time if that is later. A timestamp that was set
+    /// for the next block stays.
+    pub(super) fn space(&mut self, seconds: u64, parent: u64, now: u64) {
+        let time = parent.saturating_add(seconds.max(1));
+        let clock = if self.interval.is_some() { time } else { self.now(now) };
+        self.next.get_or_insert(time.max(clock));
+    }
+
     /// Sets the number of seconds between two blocks; with `None` the clock determines timestamps again.
     pub fn set_interval(&mut self, seconds: Option<u64>) {
         self.interval = seconds;
     }
+}
+
+/// By how many seconds a time is ahead of the host's.
+fn ahead(time: u64, now: u64) -> i64 {
+    let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+    signed(time).saturating_sub(signed(now))
 }
 
 #[cfg(test)]
@@ -77,11 +104,41 @@ mod tests {
     fn timestamps_follow_the_clock_and_always_increase() {
         let mut clock = Clock::default();
         assert_eq!((clock.block_time(10, 100), clock.block_time(100, 100)), (100, 101));
-        assert_eq!(clock.increase(50), 50);
-        assert_eq!(clock.increase(10), 60);
+        assert_eq!(clock.increase(50, 10, 100), 50);
+        assert_eq!(clock.increase(10, 10, 100), 60);
         assert_eq!(clock.block_time(10, 100), 160);
         assert_eq!(clock.set(20, 100), -80);
         assert_eq!((clock.block_time(10, 100), clock.block_time(10, 200)), (20, 120));
+    }
+
+    #[test]
+    fn an_increase_starts_at_a_parent_that_is_ahead_of_the_clock() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.increase(61, 250, 100), 211);
+        assert_eq!(clock.block_time(250, 100), 311);
+        assert_eq!(clock.increase(9, 250, 100), 220, "increases add up before a block is mined");
+        assert_eq!(clock.block_time(250, 100), 320);
+        // A clock that was set back.
+        clock.set(20, 100);
+        clock.increase(5, 320, 100);
+        assert_eq!(clock.block_time(320, 100), 325);
+    }
+
+    #[test]
+    fn an_increase_moves_a_timestamp_that_was_set_and_one_of_a_fixed_interval() {
+        let mut clock = Clock::default();
+        clock.set_next(300, 250).unwrap();
+        assert_eq!(clock.increase(60, 250, 100), 260);
+        assert_eq!(clock.block_time(250, 100), 360);
+        clock.mined(360, 100);
+        clock.set_interval(Some(30));
+        clock.increase(1_000, 360, 100);
+        clock.increase(1, 360, 100);
+        assert_eq!(clock.block_time(360, 100), 1_391);
+        clock.mined(1_391, 100);
+        assert_eq!(clock.block_time(1_391, 100), 1_421, "the interval applies again");
+        clock.set(5_000, 100);
+        assert_eq!(clock.block_time(1_391, 100), 5_000);
     }
 
     #[test]
@@ -96,5 +153,23 @@ mod tests {
         assert_eq!(clock.block_time(5_000, 107), 5_030);
         clock.set_interval(None);
         assert_eq!(clock.block_time(5_000, 107), 5_007);
+    }
+
+    #[test]
+    fn a_spaced_block_is_never_behind_the_clock_and_keeps_a_timestamp_that_was_set() {
+        let mut clock = Clock::default();
+        clock.space(60, 100, 103);
+        assert_eq!(clock.block_time(100, 103), 160);
+        clock.mined(160, 103);
+        clock.space(60, 160, 1_000);
+        assert_eq!(clock.block_time(160, 1_000), 1_057, "the clock is 57 s ahead of the host's");
+        clock.mined(1_057, 1_000);
+        clock.set_next(2_000, 1_057).unwrap();
+        clock.space(60, 1_057, 1_000);
+        assert_eq!(clock.block_time(1_057, 1_000), 2_000);
+        clock.mined(2_000, 1_000);
+        clock.set_interval(Some(5));
+        clock.space(60, 100, 1_000);
+        assert_eq!(clock.block_time(100, 1_000), 160, "with a fixed interval the clock does not count");
     }
 }

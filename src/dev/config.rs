@@ -24,6 +24,9 @@ pub const DEFAULT_BALANCE: U256 = uint!(10_000_000_000_000_000_000_000_U256);
 pub const DEFAULT_HISTORY: u64 = 10_000;
 /// The default gas limit of blocks, which is that of the genesis block.
 pub const DEFAULT_GAS_LIMIT: u64 = 10_000_000;
+/// By how many nonces the transactions of an account may be ahead of it: a test suite may send this many at once, and the
+/// pool's memory stays limited.
+const ACCOUNT_SLOTS: u64 = 1_024;
 /// The gas limit that blocks of the reference node's regtest miner approach under every rule set (`targetgaslimit`).
 const REFERENCE_GAS_LIMIT: u64 = 7_500_000;
 /// The seed words of the reference node's regtest accounts.
@@ -131,10 +134,10 @@ impl DevConfig {
         Self::from_genesis(network, genesis, keys)
     }
 
-    /// The reference node's regtest chain: the same genesis block, accounts and gas limit.
+    /// The reference node's regtest chain: the same genesis block, accounts, gas limit and limits of the pool.
     #[must_use]
     pub fn reference() -> Self {
-        Self::reference_on(Network::regtest())
+        Self { pool: PoolRules::default(), ..Self::reference_on(Network::regtest()) }
     }
 
     /// As [`Self::reference`], with the rules of another network. The state of block 0, and with it the block hash,
@@ -167,7 +170,7 @@ impl DevConfig {
             mining: Mining::Instant,
             history: Some(DEFAULT_HISTORY),
             recipe,
-            pool: PoolRules::default(),
+            pool: PoolRules { account_slots: ACCOUNT_SLOTS, ..PoolRules::default() },
             report_reverts: false,
             policy: CallPolicy::default(),
             version: "Rootlight/0.1.0/any/Rust/dev".into(),

@@ -23,7 +23,7 @@ impl DevChain {
         }
         let mut chain = self.chain.clone();
         chain.forget_events();
-        self.snapshots.push(Saved { chain, clock: self.clock });
+        self.snapshots.push(Saved { chain, clock: self.clock, recipe: self.recipe.clone() });
         Ok(self.snapshots.len() as u64)
     }
 
@@ -33,8 +33,8 @@ impl DevChain {
         self.snapshots.len() as u64
     }
 
-    /// Reverts to a snapshot; returns `false` if no snapshot has this number. The snapshot stays, later ones are
-    /// removed, and the pool is emptied, as in the reference node.
+    /// Reverts to a snapshot with its settings; returns `false` if no snapshot has this number. The snapshot stays, later
+    /// ones are removed, and the pool is emptied, as in the reference node.
     pub fn revert(&mut self, id: u64) -> bool {
         let Some(index) = id.checked_sub(1).and_then(|index| usize::try_from(index).ok()) else {
             return false;
@@ -45,15 +45,16 @@ impl DevChain {
         true
     }
 
-    /// Reverts to block 0 and removes all snapshots.
+    /// Reverts to block 0 and to the settings of the start, and removes all snapshots.
     pub fn reset(&mut self) {
         self.snapshots.clear();
-        self.go_to(Saved { chain: self.genesis.clone(), clock: Default::default() });
+        self.go_to(self.start.clone());
     }
 
     fn go_to(&mut self, saved: Saved) {
         self.chain.replace(saved.chain);
         self.clock = saved.clock;
+        self.recipe = saved.recipe;
         self.pool.clear();
         self.work.clear();
     }

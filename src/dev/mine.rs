@@ -1,5 +1,6 @@
 //! Mining: per transaction, by the clock, on demand, and with external miners.
 
+use super::approach::{Limits, MAX_BLOCKS_AT_ONCE};
 use super::bitcoin::Submission;
 use super::chain::{DevChain, DevEvent};
 use super::config::Mining;
@@ -10,12 +11,21 @@ use crate::consensus::Change;
 use crate::consensus::mining::{hash_to_commit, mine};
 use crate::exec::TxError;
 use crate::local::{ImportError, Imported};
-use crate::types::{FORK_DETECTION_LEN, SealedHeader};
+use crate::types::{B256, FORK_DETECTION_LEN, SealedHeader, Transaction};
 
-/// The largest number of blocks that one request may mine.
-pub const MAX_BLOCKS_AT_ONCE: u64 = 10_000;
 /// The largest number of nonces tried for one block; regtest needs three on average.
 const ATTEMPTS: u32 = 1 << 22;
+
+/// The seconds between the blocks of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spacing {
+    /// As the clock gives them.
+    Clock,
+    /// Before each block, as anvil's `anvil_mine` has it.
+    Each(u64),
+    /// Before each block but the first, as hardhat's `hardhat_mine` has it.
+    Later(u64),
+}
 
 impl DevChain {
     /// Mines a block with the transactions of the pool. `now` is the host's time in seconds since 1970.
@@ -46,25 +56,71 @@ impl DevChain {
         Ok(block)
     }
 
-    /// Mines `count` blocks, `interval` seconds apart if that is given.
+    /// Mines `count` blocks.
     ///
     /// # Errors
     /// As [`Self::mine`]; the blocks mined before the error stay on the chain.
-    pub fn mine_many(&mut self, count: u64, interval: Option<u64>, now: u64) -> Result<(), DevError> {
+    pub fn mine_many(&mut self, count: u64, spacing: Spacing, now: u64) -> Result<(), DevError> {
         if count > MAX_BLOCKS_AT_ONCE {
             return Err(DevError::TooManyBlocks(count));
         }
         for index in 0..count {
-            if let Some(interval) = interval.filter(|_| index > 0) {
-                let parent = self.chain.head().timestamp;
-                self.clock.set_next(parent.saturating_add(interval.max(1)), parent)?;
+            match spacing {
+                Spacing::Each(seconds) => self.space(seconds, now),
+                Spacing::Later(seconds) if index > 0 => self.space(seconds, now),
+                _ => {}
             }
-            self.mine(now).map_err(|error| match error {
-                DevError::TimeLimit { .. } => DevError::TimeLimit { mined: index },
-                other => other,
-            })?;
+            self.mine_after(index, now)?;
         }
         Ok(())
+    }
+
+    fn space(&mut self, seconds: u64, now: u64) {
+        self.clock.space(seconds, self.chain.head().timestamp, now);
+    }
+
+    /// Mines a block after this number of others for the same request.
+    fn mine_after(&mut self, mined: u64, now: u64) -> Result<Imported, DevError> {
+        self.mine(now).map_err(|error| match error {
+            DevError::TimeLimit { .. } => DevError::TimeLimit { mined },
+            other => other,
+        })
+    }
+
+    /// Mines a block, and further ones while they take transactions of the pool. If the pool's transactions need limits
+    /// that later blocks have, the blocks before those are mined too.
+    pub(super) fn mine_pool(&mut self, now: u64) -> Result<(), DevError> {
+        let mut mined = 0_u64;
+        loop {
+            let imported = self.mine_after(mined, now)?;
+            mined = mined.saturating_add(1);
+            if self.pool.pending_len() == 0 {
+                return Ok(());
+            }
+            let block = self.chain.view().block(&imported.header.hash());
+            // The last transaction is REMASC's.
+            if block.is_some_and(|block| block.body.transactions().len() > 1) {
+                continue;
+            }
+            let Some(before) = self.blocks_before_pool() else { return Ok(()) };
+            for _ in 0..before {
+                self.mine_after(mined, now)?;
+                mined = mined.saturating_add(1);
+            }
+        }
+    }
+
+    /// The number of blocks before one that can hold a transaction of the pool, if that is not the next block.
+    fn blocks_before_pool(&self) -> Option<u64> {
+        let first = self.pool.pending().into_values().filter_map(|of| of.into_iter().next());
+        first.filter_map(|pooled| self.blocks_before(&pooled.transaction)).filter(|blocks| *blocks > 0).min()
+    }
+
+    /// The number of blocks before one that can hold a transaction; `None` if none soon can.
+    fn blocks_before(&self, transaction: &Transaction) -> Option<u64> {
+        let (head, network) = (self.chain.head(), self.chain.view().network());
+        let rules = network.rules(head.number);
+        Limits::of(head).blocks_before(transaction, &self.recipe.target(), network, rules)
     }
 
     /// With interval mining, mines a block if one is due. Returns whether it did.
@@ -89,7 +145,7 @@ impl DevChain {
         self.paused = None;
         self.last_tick = Some(now);
         if mining == Mining::Instant && self.pool.pending_len() > 0 {
-            self.mine(now)?;
+            self.mine_pool(now)?;
         }
         Ok(())
     }
@@ -120,19 +176,23 @@ impl DevChain {
     fn append(&mut self, sealed: SealedHeader, block: Assembled) -> Result<Imported, DevError> {
         let Assembled { uncles, transactions, executed, dropped, .. } = block;
         let imported = self.chain.append(sealed, uncles, transactions, executed)?;
-        self.slow.clear();
         for (hash, error) in dropped {
             if error.is_interruption() {
                 self.slow.push(hash);
                 self.note(DevEvent::TooSlow { hash });
             }
-            if never_minable(&error) {
+            if never_minable(&error) || is_price(&error) && !self.comes_in_reach(&hash) {
                 self.pool.remove(&hash);
             }
         }
         self.follow(&imported.change);
         self.report(&imported);
         Ok(imported)
+    }
+
+    /// Whether a later block can hold a transaction of the pool.
+    fn comes_in_reach(&self, hash: &B256) -> bool {
+        self.pool.get(hash).is_some_and(|pooled| self.blocks_before(&pooled.transaction).is_some())
     }
 
     /// Records the events of a new head.
@@ -200,13 +260,16 @@ impl DevChain {
 const fn never_minable(error: &TxError) -> bool {
     matches!(
         error,
-        TxError::MinimumGasPrice { .. }
-            | TxError::GasPriceCap { .. }
-            | TxError::InitCodeSize { .. }
+        TxError::InitCodeSize { .. }
             | TxError::Intrinsic { .. }
             | TxError::NoBlakeData
             | TxError::Signature(_)
             | TxError::NotExecuted(_)
             | TxError::Remasc
     )
+}
+
+/// Whether a block's rules on prices refuse a transaction. Another block's may not.
+const fn is_price(error: &TxError) -> bool {
+    matches!(error, TxError::MinimumGasPrice { .. } | TxError::GasPriceCap { .. })
 }

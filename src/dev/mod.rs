@@ -7,11 +7,13 @@
 //! | `chain` | the chain with its pool, keys, clock and miner |
 //! | `mine`, `recipe` | building and mining blocks |
 //! | `work`, `bitcoin` | merge-mining work for external miners, and the Bitcoin blocks they submit |
+//! | `approach` | header fields that change by small steps |
 //! | `control` | snapshots and direct changes of the state |
 //! | `pool` | the transaction pool |
 //! | `clock` | the timestamps of blocks |
 //! | `key`, `mnemonic`, `wallet` | keys and accounts |
 
+mod approach;
 mod bitcoin;
 mod chain;
 mod clock;
@@ -27,8 +29,9 @@ mod recipe;
 mod wallet;
 mod work;
 
+pub use approach::{Limits, MAX_BLOCKS_AT_ONCE};
 pub use bitcoin::Submission;
-pub use chain::{DevChain, DevEvent};
+pub use chain::{DevChain, DevEvent, Settings};
 pub use clock::Clock;
 pub use config::{
     DEFAULT_ACCOUNTS, DEFAULT_BALANCE, DEFAULT_COINBASE, DEFAULT_GAS_LIMIT, DEFAULT_HISTORY, DevAccounts,
@@ -37,7 +40,7 @@ pub use config::{
 pub use control::MAX_SNAPSHOTS;
 pub use error::DevError;
 pub use key::PrivateKey;
-pub use mine::MAX_BLOCKS_AT_ONCE;
+pub use mine::Spacing;
 pub use mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
 pub use options::{DevOptionError, DevOptions, MAX_ACCOUNTS, rbtc};
 pub use recipe::{Assembled, Recipe};

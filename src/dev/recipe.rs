@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
+use super::approach::Limits;
 use super::clock::Clock;
 use super::error::DevError;
 use super::pool::{Pool, Pooled};
 use crate::consensus::Network;
 use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::difficulty;
-use crate::consensus::network::{GAS_LIMIT_DIVISOR, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR};
 use crate::exec::{
     BlockContext, BlockEnvironment, Built, ExecutedBlock, OnUnsimulated, TransactionCandidate, TxError,
     build_in,
@@ -26,9 +26,10 @@ pub struct Recipe {
     pub coinbase: Address,
     /// The miner's own bytes, at most 32.
     pub extra_data: Bytes,
-    /// The gas limit that blocks approach, each by at most 1/1,024 of its parent's.
+    /// The gas limit that blocks approach, each by at most 1/1,024 of its parent's ([`Limits`]).
     pub gas_limit: u64,
-    /// The minimum gas price in wei that blocks approach, each by at most 1/100 of its parent's.
+    /// The minimum gas price in wei that transactions must offer, and that blocks approach, each by at most 1/100 of its
+    /// parent's ([`Limits`]).
     pub minimum_gas_price: U256,
     /// Whether blocks include uncles.
     pub uncles: bool,
@@ -92,11 +93,15 @@ impl Recipe {
         now: u64,
     ) -> BlockEnvironment {
         let time = clock.block_time(parent.timestamp, now);
-        BlockEnvironment::from(&self.header(network, parent, &[], time))
+        let mut next = BlockEnvironment::from(&self.header(network, parent, &[], time));
+        // A transaction that needs more gas than the next block has waits for a later one.
+        next.gas_limit = next.gas_limit.max(self.target().gas_limit);
+        next
     }
 
     fn header(&self, network: &Network, parent: &SealedHeader, uncles: &[Header], time: u64) -> Header {
         let number = parent.number.saturating_add(1);
+        let limits = Limits::of(parent).towards(&self.target(), network.rules(number));
         let mut header = Header {
             shape: network.header_shape(number),
             parent_hash: parent.hash(),
@@ -108,12 +113,12 @@ impl Recipe {
             logs_bloom: Bloom::ZERO,
             difficulty: 1u64.into(),
             number,
-            gas_limit: self.next_gas_limit(parent),
+            gas_limit: RawUint::signed_minimal(limits.gas_limit),
             gas_used: 0,
             timestamp: time,
             extra_data: self.extra_data.clone(),
             paid_fees: U256::ZERO,
-            minimum_gas_price: self.next_minimum(parent).into(),
+            minimum_gas_price: limits.minimum_gas_price.into(),
             uncle_count: u32::try_from(uncles.len()).unwrap_or(u32::MAX),
             umm_root: Bytes::new(),
             edges: Vec::new(),
@@ -126,17 +131,16 @@ impl Recipe {
         header
     }
 
-    fn next_gas_limit(&self, parent: &Header) -> RawUint {
-        let from = parent.gas_limit.value();
-        let step = from.checked_div(U256::from(GAS_LIMIT_DIVISOR)).unwrap_or_default();
-        let wanted = U256::from(self.gas_limit.max(MIN_GAS_LIMIT));
-        RawUint::signed_minimal(wanted.clamp(from.saturating_sub(step), from.saturating_add(step)))
+    /// The limits that blocks approach.
+    #[must_use]
+    pub fn target(&self) -> Limits {
+        Limits { minimum_gas_price: self.minimum_gas_price, gas_limit: U256::from(self.gas_limit) }
     }
 
-    fn next_minimum(&self, parent: &Header) -> U256 {
-        let from = parent.minimum_gas_price.value();
-        let step = from.checked_div(U256::from(MIN_GAS_PRICE_DIVISOR)).unwrap_or_default().max(U256::from(1));
-        self.minimum_gas_price.clamp(from.saturating_sub(step), from.saturating_add(step))
+    /// The gas price in wei that a transaction must offer after this head.
+    #[must_use]
+    pub fn price(&self, network: &Network, head: &Header) -> U256 {
+        Limits::of(head).price(&self.target(), network.rules(head.number))
     }
 }
 

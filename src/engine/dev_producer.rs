@@ -63,8 +63,12 @@ impl BlockProducer for DevProducer {
         &self.accounts
     }
 
-    fn miner(&self) -> Miner {
-        Miner { coinbase: self.recipe.coinbase, active: self.mining != Mining::Manual }
+    fn miner(&self, chain: &ChainSnapshot) -> Miner {
+        Miner {
+            coinbase: self.recipe.coinbase,
+            active: self.mining != Mining::Manual,
+            price: self.recipe.price(chain.network(), chain.head()),
+        }
     }
 }
 

@@ -345,7 +345,7 @@ impl View for LocalView<'_> {
     }
 
     fn miner(&self) -> Option<Miner> {
-        Some(self.producer()?.miner())
+        Some(self.producer()?.miner(self.chain()))
     }
 
     fn now(&self) -> Option<u64> {

@@ -43,6 +43,6 @@ pub trait BlockProducer: Debug + Send + Sync {
     /// Accounts whose keys the node holds.
     fn accounts(&self) -> &[Address];
 
-    /// The miner.
-    fn miner(&self) -> Miner;
+    /// The miner, which mines on the head of this chain.
+    fn miner(&self, chain: &ChainSnapshot) -> Miner;
 }

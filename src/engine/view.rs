@@ -102,6 +102,8 @@ pub struct Miner {
     pub coinbase: Address,
     /// Whether blocks are mined without requests.
     pub active: bool,
+    /// The gas price in wei that a transaction must offer now.
+    pub price: U256,
 }
 
 /// A chain at one head. Everything that it returns is proven.

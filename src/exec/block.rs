@@ -21,7 +21,7 @@ use crate::trie::Trie;
 use crate::types::{Header, REMASC_ADDRESS, Receipt, SenderError, Transaction};
 
 /// A transaction's gas price is at most this many times the block's minimum (RSKIP-252).
-const PRICE_CAP: u64 = 100;
+pub const PRICE_CAP: u64 = 100;
 
 /// A block to execute.
 #[derive(Clone, Copy, Debug)]

@@ -149,10 +149,15 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 1,
         pages: Pages::Any,
-        doc: told("The newest block's minimum gas price plus a tenth."),
+        doc: told("The newest block's minimum gas price, or what a development chain demands, plus a tenth."),
         handler: Handler::Read(|view, _| {
-            let newest = view.header_by_number(settled_height(view)?)?;
-            let minimum = newest.map_or(U256::ZERO, |header| header.minimum_gas_price.value());
+            let minimum = match view.miner() {
+                Some(miner) => miner.price,
+                None => {
+                    let newest = view.header_by_number(settled_height(view)?)?;
+                    newest.map_or(U256::ZERO, |header| header.minimum_gas_price.value())
+                }
+            };
             let price = minimum.saturating_mul(U256::from(11)).checked_div(U256::from(10));
             verified(&Quantity(price.unwrap_or_default()))
         }),

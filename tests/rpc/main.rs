@@ -5,6 +5,8 @@ mod support;
 
 mod attempts;
 mod debug_recorded;
+mod dev_clock;
+mod dev_limits;
 mod dev_recorded;
 mod dev_rpc;
 mod dev_traces;

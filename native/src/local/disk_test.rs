@@ -245,6 +245,70 @@ fn saving_a_chain_with_a_missing_parent_is_an_error() {
     let config = DevConfig::new(&DevAccounts { count: 1, ..DevAccounts::default() });
     let mut other = DevNode::new(config, Moment { now: 1_700_000_000, entropy: B256::ZERO }).unwrap();
     other.chain_mut().mine(1_700_000_000).unwrap();
-    let refused = persist.save(other.local(), Vec::new());
+    let refused = persist.save(other.local(), Vec::new(), None);
     assert!(matches!(refused, Err(StoreError::MissingBlock { .. })));
+}
+
+/// Answers of the pending block and the settings of later ones.
+async fn settings(service: &LocalService) -> Vec<Value> {
+    let mut found = Vec::new();
+    for method in ["eth_gasPrice", "eth_coinbase"] {
+        found.push(send(service, request(method, json!([]))).await["result"].take());
+    }
+    let pending = send(service, request("eth_getBlockByNumber", json!(["pending", false]))).await;
+    found.extend(["gasLimit", "minimumGasPrice"].map(|field| pending["result"][field].clone()));
+    found
+}
+
+async fn time(service: &LocalService, block: &str) -> u64 {
+    let block = send(service, request("eth_getBlockByNumber", json!([block, false]))).await;
+    let text = block["result"]["timestamp"].as_str().unwrap().to_owned();
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
+}
+
+#[tokio::test]
+async fn the_clock_and_the_settings_of_later_blocks_survive_a_restart() {
+    let disk = Disk::default();
+    let service = open(&disk, None).unwrap();
+    send(&service, request("evm_mine", json!([]))).await;
+    let start = time(&service, "latest").await;
+    // Settings are stored although no block follows.
+    for (method, params) in [
+        ("evm_increaseTime", json!([31_536_000])),
+        ("anvil_setMinGasPrice", json!(["0x32"])),
+        ("evm_setBlockGasLimit", json!(["0x1c9c380"])),
+        ("anvil_setCoinbase", json!([NOBODY])),
+    ] {
+        assert!(send(&service, request(method, params)).await["error"].is_null(), "{method}");
+    }
+    let before = settings(&service).await;
+    drop(service);
+    let service = open(&disk, None).unwrap();
+    assert_eq!(settings(&service).await, before);
+    assert!(time(&service, "pending").await >= start + 31_536_000);
+    send(&service, request("evm_mine", json!([]))).await;
+    let head = time(&service, "latest").await;
+    assert!(head >= start + 31_536_000);
+    send(&service, request("evm_increaseTime", json!([100]))).await;
+    send(&service, request("evm_mine", json!([]))).await;
+    assert!(time(&service, "latest").await >= head + 100);
+    // A timestamp that waits for its block.
+    let next = head + 1_000_000;
+    send(&service, request("evm_setNextBlockTimestamp", json!([next]))).await;
+    drop(service);
+    let service = open(&disk, None).unwrap();
+    assert_eq!(time(&service, "pending").await, next);
+}
+
+/// A folder of a version without settings, or with settings of another form.
+#[tokio::test]
+async fn settings_that_cannot_be_read_are_left_out() {
+    let disk = Disk::default();
+    let service = open(&disk, None).unwrap();
+    send(&service, request("anvil_setMinGasPrice", json!(["0x32"]))).await;
+    drop(service);
+    let genesis = node(None).local().head().hash();
+    opener(&disk, genesis)().unwrap().set_note("settings", b"{\"clock\":7}").unwrap();
+    let service = open(&disk, None).unwrap();
+    assert_eq!(send(&service, request("eth_gasPrice", json!([]))).await["result"], json!("0x0"));
 }

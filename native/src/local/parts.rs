@@ -159,7 +159,8 @@ impl Writer {
         let node = self.client.node();
         let settled = node.take_settled();
         if let Some(persist) = &mut self.persist {
-            persist.save(node.local(), settled)?;
+            let settings = node.dev().map(|chain| chain.settings());
+            persist.save(node.local(), settled, settings.as_ref())?;
         } else {
             indexing::renew(node);
         }

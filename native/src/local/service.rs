@@ -63,6 +63,10 @@ impl LocalService {
     ) -> Self {
         let state = State::default();
         let index = indexing::attach(&mut *node, persist.as_ref(), &state.stopping);
+        let settings = persist.as_ref().and_then(Persist::settings);
+        if let (Some(chain), Some(settings)) = (node.dev(), settings) {
+            chain.set_settings(&settings);
+        }
         node.set_codes(Arc::<Codes>::default());
         let bans = Arc::<HostBans>::default();
         node.set_bans(bans.clone());

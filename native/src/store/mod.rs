@@ -35,6 +35,9 @@ const FORMAT_WITHOUT_ROOTS: &[u8] = b"1";
 /// Name of the note with the timestamp of block 0: eight bytes, the highest first.
 const GENESIS_TIME: &str = "genesis time";
 
+/// Name of the note with the settings of a development chain, as JSON.
+const SETTINGS: &str = "settings";
+
 /// Name of the file inside `--data-dir`.
 const FILE: &str = "chain.redb";
 
@@ -73,6 +76,15 @@ pub struct States {
 /// A store that its owner closes after a failed write, and opens again. Readers hold the lock only while they read,
 /// because the database cannot be opened twice.
 pub(crate) type Slot = RwLock<Option<Store>>;
+
+/// What is written with blocks and states.
+#[derive(Default)]
+struct Beside<'a> {
+    /// The index, whose new rows are written.
+    index: Option<&'a StoredIndex>,
+    /// The settings of a development chain.
+    settings: Option<&'a [u8]>,
+}
 
 /// The open database.
 #[derive(Clone, Debug)]
@@ -195,16 +207,16 @@ impl Store {
     /// # Errors
     /// The database cannot be written.
     pub fn append(&self, blocks: &[StoredBlock], states: &[States], head: B256) -> Result<(), StoreError> {
-        self.append_indexed(blocks, states, head, None)
+        self.append_with(blocks, states, head, &Beside::default())
     }
 
-    /// As [`Self::append`], and writes the index's new rows in the same transaction.
-    pub(crate) fn append_indexed(
+    /// As [`Self::append`], and writes more in the same transaction.
+    fn append_with(
         &self,
         blocks: &[StoredBlock],
         states: &[States],
         head: B256,
-        index: Option<&StoredIndex>,
+        beside: &Beside<'_>,
     ) -> Result<(), StoreError> {
         let write = self.write()?;
         for block in blocks {
@@ -214,11 +226,14 @@ impl Store {
             put_states(&write, states)?;
         }
         write.open_table(META)?.insert(HEAD, head.as_slice())?;
-        if let Some(index) = index {
+        if let Some(index) = beside.index {
             index.write(&write, head)?;
         }
+        if let Some(settings) = beside.settings {
+            write.open_table(NOTES)?.insert(SETTINGS, settings)?;
+        }
         write.commit()?;
-        if let Some(index) = index {
+        if let Some(index) = beside.index {
             index.written();
         }
         Ok(())

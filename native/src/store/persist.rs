@@ -5,12 +5,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use alloy_primitives::B256;
 use rootlight::consensus::{Network, VerifiedHeader};
+use rootlight::dev::Settings;
 use rootlight::local::{ChainSnapshot, ImportError, LocalChain, Settled};
 use rootlight::trie::{LoadError, Loader, NodeSource as _, Trie};
 use rootlight::types::block::encode_block;
 use rootlight::types::{Block, FieldError, Header, Receipt};
 
-use super::{Slot, StateRoots, States, Store, StoreError, StoredBlock, StoredIndex, StoredNodes};
+use super::{
+    Beside, SETTINGS, Slot, StateRoots, States, Store, StoreError, StoredBlock, StoredIndex, StoredNodes,
+};
 
 /// Opens the store again after a failed write. The previous database must be closed first.
 pub type OpenStore = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
@@ -78,6 +81,8 @@ pub struct Persist {
     head: B256,
     /// Root of the head's state, including changes by hand.
     head_root: B256,
+    /// The stored settings of a development chain.
+    settings: Option<Vec<u8>>,
 }
 
 impl Persist {
@@ -114,19 +119,33 @@ impl Persist {
             held.insert(hash);
         }
         let head_root = chain.view().head_state().root();
+        let settings = store.note(SETTINGS)?;
         let store = Arc::new(RwLock::new(Some(store)));
         let index = Arc::new(StoredIndex::open(store.clone(), head, chain.head().number)?);
-        Ok(Self { store, index, open, genesis: (genesis, genesis_root), held, head, head_root })
+        let genesis = (genesis, genesis_root);
+        Ok(Self { store, index, open, genesis, held, head, head_root, settings })
+    }
+
+    /// The stored settings of a development chain; `None` if there are none or if another version wrote them.
+    #[must_use]
+    pub fn settings(&self) -> Option<Settings> {
+        serde_json::from_slice(self.settings.as_deref()?).ok()
     }
 
     /// Writes the part of the canonical chain that the store does not hold, in one transaction: new blocks
-    /// with the states that their execution gave (`settled`), and states changed by hand.
+    /// with the states that their execution gave (`settled`), and states changed by hand. `settings` are those of a
+    /// development chain.
     ///
     /// # Errors
     /// The store cannot be written. It keeps its previous contents, and the caller must return to them.
-    pub fn save(&mut self, chain: &ChainSnapshot, settled: Vec<Settled>) -> Result<(), StoreError> {
+    pub fn save(
+        &mut self,
+        chain: &ChainSnapshot,
+        settled: Vec<Settled>,
+        settings: Option<&Settings>,
+    ) -> Result<(), StoreError> {
         let index = self.index.clone();
-        self.save_with(chain, settled, Some(&index))
+        self.save_with(chain, settled, settings, Some(&index))
     }
 
     /// Writes as a version of this program without the index does.
@@ -136,17 +155,20 @@ impl Persist {
         chain: &ChainSnapshot,
         settled: Vec<Settled>,
     ) -> Result<(), StoreError> {
-        self.save_with(chain, settled, None)
+        self.save_with(chain, settled, None, None)
     }
 
     fn save_with(
         &mut self,
         chain: &ChainSnapshot,
         settled: Vec<Settled>,
+        settings: Option<&Settings>,
         index: Option<&StoredIndex>,
     ) -> Result<(), StoreError> {
         let (head, head_root) = (chain.head().hash(), chain.head_state().root());
-        if (head, head_root) == (self.head, self.head_root) {
+        let settings = settings.and_then(|settings| serde_json::to_vec(settings).ok());
+        let settings = settings.filter(|settings| self.settings.as_ref() != Some(settings));
+        if (head, head_root) == (self.head, self.head_root) && settings.is_none() {
             return Ok(());
         }
         self.ready()?;
@@ -161,7 +183,8 @@ impl Persist {
             .collect();
         let states = states?;
         let blocks: Vec<StoredBlock> = new.into_iter().map(|(_, block)| block).collect();
-        let written = self.store()?.append_indexed(&blocks, &states, head, index);
+        let beside = Beside { index, settings: settings.as_deref() };
+        let written = self.store()?.append_with(&blocks, &states, head, &beside);
         if let Err(error) = written {
             // redb requires a database to be opened again after a failed write.
             *self.store.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -169,6 +192,7 @@ impl Persist {
         }
         self.held.extend(blocks.iter().map(|block| block.hash));
         (self.head, self.head_root) = (head, head_root);
+        self.settings = settings.or_else(|| self.settings.take());
         Ok(())
     }
 

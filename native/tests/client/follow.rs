@@ -88,7 +88,7 @@ impl Target for Kept {
             uncles.into_iter().for_each(|uncle| drop(chain.import(uncle, None)));
         }
         let settled = chain.take_settled();
-        Ok(self.persist.lock().unwrap().save(chain.view(), settled)?)
+        Ok(self.persist.lock().unwrap().save(chain.view(), settled, None)?)
     }
 }
 

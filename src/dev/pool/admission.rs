@@ -4,7 +4,8 @@ use alloy_primitives::{Address, U256};
 
 use super::error::{MAX_TRANSACTION_SIZE, PoolError};
 use crate::consensus::{Network, Rule, RuleSet};
-use crate::exec::{ListLimits, MAX_INIT_CODE, basic_cost};
+use crate::dev::approach::Limits;
+use crate::exec::{MAX_INIT_CODE, basic_cost};
 use crate::state::AccountState;
 use crate::types::{Header, Transaction};
 
@@ -24,7 +25,7 @@ pub struct PoolRules {
     pub max_blocks: Option<u64>,
     /// Seconds after which a transaction is dropped; `None` keeps it.
     pub max_seconds: Option<u64>,
-    /// The largest gas price, as a multiple of the minimum gas price (RSKIP-252).
+    /// The largest gas price, as a multiple of the minimum gas price (RSKIP-252): of the next block's or the target's.
     pub price_cap: u64,
 }
 
@@ -43,6 +44,8 @@ pub struct PoolContext<'a> {
     pub network: &'a Network,
     /// The head.
     pub head: &'a Header,
+    /// The limits that later blocks approach.
+    pub target: Limits,
     /// Seconds since 1970.
     pub now: u64,
 }
@@ -57,10 +60,10 @@ impl PoolContext<'_> {
         basic_cost(transaction, sender, self.network, self.rules())
     }
 
-    /// The largest gas limit of a transaction: that of the block's largest transaction list.
+    /// The largest gas limit of a transaction, in the head or in the blocks that approach the target.
     fn gas_limit(&self) -> u64 {
-        let block = u64::try_from(self.head.gas_limit.value()).unwrap_or(u64::MAX);
-        ListLimits::new(block, self.network.params.min_sequential_gas_limit, self.rules()).largest()
+        let of = |limits: Limits| limits.largest(self.network, self.rules());
+        of(Limits::of(self.head)).max(of(self.target))
     }
 }
 
@@ -97,7 +100,8 @@ impl PoolRules {
         if cost != 0 && price.checked_mul(gas).is_none_or(|fee| fee > balance) {
             return Err(PoolError::Funds);
         }
-        self.check_price(context, price, U256::from(cost) > gas)
+        self.check_price(context, price, U256::from(cost) > gas)?;
+        check_reach(context, transaction)
     }
 
     fn check_nonce(
@@ -123,15 +127,15 @@ impl PoolRules {
     }
 
     fn check_price(&self, context: &PoolContext<'_>, price: U256, below_cost: bool) -> Result<(), PoolError> {
-        let minimum = context.head.minimum_gas_price.value();
-        if price < minimum {
+        if price < context.target.minimum_gas_price {
             return Err(PoolError::MinimumGasPrice);
         }
         if below_cost {
             return Err(PoolError::BasicCost);
         }
-        let cap = minimum.saturating_mul(U256::from(self.price_cap));
-        if context.rules().has(Rule::Rskip252) && !minimum.is_zero() && price > cap {
+        let rules = context.rules();
+        let next = Limits::of(context.head).towards(&context.target, rules);
+        if ![next, context.target].iter().any(|limits| limits.allows(price, self.price_cap, rules)) {
             return Err(PoolError::GasPriceCap);
         }
         Ok(())
@@ -144,4 +148,18 @@ fn check_gas(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(),
         return Err(PoolError::GasLimit { gas, limit });
     }
     Ok(())
+}
+
+/// Checks that a block can hold the transaction soon: the next one, or one on the way to the target.
+fn check_reach(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(), PoolError> {
+    let (head, rules) = (Limits::of(context.head), context.rules());
+    if head.blocks_before(transaction, &context.target, context.network, rules).is_some() {
+        return Ok(());
+    }
+    let (gas, limit) = (transaction.gas_limit.value(), head.largest(context.network, rules));
+    if gas > U256::from(limit) {
+        return Err(PoolError::GasLimit { gas, limit });
+    }
+    let is_low = transaction.gas_price.value() < head.minimum_gas_price;
+    Err(if is_low { PoolError::MinimumGasPrice } else { PoolError::GasPriceCap })
 }

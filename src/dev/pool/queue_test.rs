@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::{Pool, PoolContext, PoolError, PoolRules};
 use crate::consensus::Network;
+use crate::dev::approach::Limits;
 use crate::state::AccountState;
 use crate::types::{Header, RawUint, Transaction};
 
@@ -48,7 +49,12 @@ impl Bench {
     }
 
     fn add(&mut self, transaction: Transaction) -> Result<usize, PoolError> {
-        let context = PoolContext { network: &self.network, head: &self.head, now: 100 };
+        let context = PoolContext {
+            network: &self.network,
+            head: &self.head,
+            target: Limits::of(&self.head),
+            now: 100,
+        };
         let added = self.pool.add(&context, transaction, SENDER, Some(&self.account))?;
         Ok(added.pending.len())
     }
@@ -125,7 +131,8 @@ fn each_admission_rule_gives_its_error() {
     let big = Transaction { data: vec![1; 131_072].into(), gas_limit: 6_000_000u64.into(), ..ok.clone() };
     assert!(matches!(Bench::new(PoolRules::default()).add(big), Err(PoolError::Size(_))));
     let mut poor = Bench::new(PoolRules::default());
-    let context = PoolContext { network: &poor.network, head: &poor.head, now: 0 };
+    let context =
+        PoolContext { network: &poor.network, head: &poor.head, target: Limits::of(&poor.head), now: 0 };
     assert_eq!(poor.pool.add(&context, ok.clone(), SENDER, None), Err(PoolError::NoAccount));
     assert_eq!(poor.add(ok), Ok(1));
 }
@@ -196,7 +203,7 @@ proptest! {
         let mut state = [0u64; 3];
         for (kind, who, nonce, price) in steps {
             let index = usize::from(who);
-            let context = PoolContext { network: &bench.network, head: &bench.head, now: 0 };
+            let context = PoolContext { network: &bench.network, head: &bench.head, target: Limits::of(&bench.head), now: 0 };
             match kind {
                 0 | 1 => {
                     let known = account(state[index], u64::MAX);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{chain, chain_at, optional_small, quantity, send::shown, small, write};
 use crate::{
-    dev::Mining,
+    dev::{Mining, Spacing},
     engine::{Level, Node},
     rpc::{
         error::RpcError,
@@ -18,6 +18,7 @@ use crate::{
 };
 
 const ADDRESS: Param = required("address", "ADDRESS");
+const MINE: &[Param] = &[optional("blocks", "QUANTITY"), optional("interval", "QUANTITY, seconds")];
 
 /// Methods that change accounts.
 pub(super) const STATE: &[Method] = &[
@@ -115,16 +116,18 @@ pub(super) const STATE: &[Method] = &[
 /// Methods that change the chain, the miner or the pool.
 pub(super) const CHAIN: &[Method] = &[
     write(
-        ("anvil_mine", &["hardhat_mine"]),
-        &[optional("blocks", "QUANTITY"), optional("interval", "QUANTITY, seconds")],
+        ("anvil_mine", &[]),
+        MINE,
+        "null",
+        "Mines blocks, by default one, each with an optional interval between its timestamp and its parent's.",
+        |node, params| mine(node, params, Spacing::Each),
+    ),
+    write(
+        ("hardhat_mine", &[]),
+        MINE,
         "null",
         "Mines blocks, by default one, with an optional interval between their timestamps.",
-        |node, params| {
-            let (blocks, interval) = (optional_small(params, 0)?, optional_small(params, 1)?);
-            let (chain, now) = chain_at(node)?;
-            chain.mine_many(blocks.unwrap_or(1), interval, now).map_err(RpcError::from)?;
-            done(&(), Level::Local)
-        },
+        |node, params| mine(node, params, Spacing::Later),
     ),
     write(
         ("anvil_getAutomine", &["hardhat_getAutomine"]),
@@ -192,7 +195,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_setMinGasPrice", &["hardhat_setMinGasPrice"]),
         &[required("price", "QUANTITY, wei")],
         "boolean",
-        "Sets the minimum gas price that blocks approach, by at most 1/100 per block as the rules demand.",
+        "Sets the minimum gas price of transactions. Blocks approach it by at most 1/100 each, as the rules demand.",
         |node, params| {
             let price = params.number(0)?;
             chain(node)?.recipe_mut().minimum_gas_price = price;
@@ -207,6 +210,14 @@ pub(super) const CHAIN: &[Method] = &[
         metadata,
     ),
 ];
+
+fn mine(node: &mut dyn Node, params: Params<'_>, spacing: fn(u64) -> Spacing) -> Result<Done, Failure> {
+    let (blocks, interval) = (optional_small(params, 0)?, optional_small(params, 1)?);
+    let (chain, now) = chain_at(node)?;
+    let spacing = interval.map_or(Spacing::Clock, spacing);
+    chain.mine_many(blocks.unwrap_or(1), spacing, now).map_err(RpcError::from)?;
+    done(&(), Level::Local)
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

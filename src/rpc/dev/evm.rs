@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{brief, chain, chain_at, number, optional_small, quantity, small, write};
 use crate::{
-    dev::Mining,
+    dev::{Mining, Spacing},
     engine::{Level, Node},
     rpc::{
         error::{ParamError, RpcError},
@@ -53,7 +53,7 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_increaseTime", &["anvil_increaseTime"]),
         &[required("seconds", "QUANTITY")],
         "QUANTITY",
-        "Moves the clock ahead and returns the seconds by which it is ahead of the real time.",
+        "Moves the clock ahead, from the newest block if that is later, and returns the seconds by which it is ahead of the real time.",
         increase_time,
     ),
     write(("evm_startMining", &[]), &[], "null", "Resumes mining as before evm_stopMining.", |node, _| {
@@ -139,7 +139,7 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_setBlockGasLimit", &["anvil_setBlockGasLimit"]),
         &[required("gasLimit", "QUANTITY")],
         "boolean",
-        "Sets the gas limit that blocks approach, by at most 1/1,024 per block as the rules demand.",
+        "Sets the gas limit that blocks approach, by at most 1/1,024 per block as the rules demand. Transactions may use it at once.",
         |node, params| {
             let limit = small(params, 0)?;
             chain(node)?.recipe_mut().gas_limit = limit;
@@ -175,7 +175,9 @@ fn revert(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
 fn increase_time(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
     let seconds = params.number(0).ok().and_then(|seconds| u64::try_from(seconds).ok());
     let seconds = seconds.ok_or_else(|| ParamError::Seconds(params.text(0)))?;
-    let ahead = chain(node)?.clock_mut().increase(seconds);
+    let (chain, now) = chain_at(node)?;
+    let parent = chain.view().head().timestamp;
+    let ahead = chain.clock_mut().increase(seconds, parent, now);
     done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
 }
 
@@ -202,6 +204,8 @@ fn mine(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
         let time = u64::try_from(timestamp).unwrap_or(u64::MAX);
         chain.clock_mut().set_next(time, parent).map_err(RpcError::from)?;
     }
-    chain.mine_many(u64::try_from(blocks).unwrap_or(u64::MAX), None, now).map_err(RpcError::from)?;
+    chain
+        .mine_many(u64::try_from(blocks).unwrap_or(u64::MAX), Spacing::Clock, now)
+        .map_err(RpcError::from)?;
     done(&(), Level::Local)
 }

@@ -144,7 +144,7 @@ impl TransactionObject<'_> {
         }
         let given = |raw: Option<&RawValue>| raw.filter(|raw| raw.get() != "null").map(number).transpose();
         let gas = given(self.gas)?.or(given(self.gas_limit)?);
-        let price = given(self.gas_price)?.unwrap_or_else(|| chain.view().head().minimum_gas_price.value());
+        let price = given(self.gas_price)?.unwrap_or_else(|| chain.price());
         let nonce = given(self.nonce)?.unwrap_or_else(|| U256::from(chain.next_nonce(&from)));
         let data = self.input.as_deref().or(self.data.as_deref());
         Ok(Transaction {
