@@ -95,7 +95,6 @@ const unsupported = (method) => failure(UNSUPPORTED, `${method}: this provider d
 const held = (inner) => {
   const made = async (method, params) => {
     if (method === 'eth_requestAccounts') return inner({ method: 'eth_accounts', params: [] });
-    if (method === 'personal_sign') return inner({ method: 'eth_sign', params: [params[1], params[0]] });
     if (method.startsWith('wallet_') && SIGNING.test(method)) throw unsupported(method);
     if (method.startsWith('wallet_')) return refused(method);
     if (method === 'eth_sendTransaction') return inner({ method, params: await withGas(inner, params) });

@@ -206,7 +206,12 @@ test('a development chain signs with its own accounts', async () => {
   assert.equal(await ask('personal_sign', '0x1234', accounts[0]), await ask('eth_sign', accounts[0], '0x1234'));
   assert.equal(await ask('wallet_switchEthereumChain', { chainId: '0x21' }), null);
   assert.equal(await code(ask('wallet_switchEthereumChain', { chainId: '0x1e' })), 4902);
-  for (const method of ['eth_signTypedData_v4', 'personal_ecRecover', 'wallet_getPermissions', 'wallet_sendCalls']) assert.equal(await code(ask(method)), 4200, method);
+  const typed = { types: { EIP712Domain: [], Note: [{ name: 'text', type: 'string' }] }, primaryType: 'Note', domain: {}, message: { text: 'a' } };
+  const signature = await ask('eth_signTypedData_v4', accounts[0], JSON.stringify(typed));
+  assert.equal(signature, await ask('eth_signTypedData', accounts[0], typed));
+  assert.match(signature, /^0x[0-9a-f]{128}1[bc]$/);
+  assert.equal(await code(ask('eth_signTypedData_v4', accounts[0], { ...typed, primaryType: 'Other' })), -32602);
+  for (const method of ['personal_ecRecover', 'wallet_getPermissions', 'wallet_sendCalls']) assert.equal(await code(ask(method)), 4200, method);
   chain.close();
 });
 

@@ -6,6 +6,7 @@ use core::fmt;
 use alloy_primitives::{Address, B256, U256, keccak256};
 use k256::ecdsa::SigningKey;
 
+use super::typed_data::{TypedDataError, digest};
 use crate::types::Transaction;
 
 /// `v` of an EIP-155 signature with chain id 0 and an even y.
@@ -83,7 +84,19 @@ impl PrivateKey {
     pub fn sign_message(&self, message: &[u8]) -> Option<[u8; 65]> {
         let length = alloc::format!("{}", message.len());
         let text: Vec<u8> = [MESSAGE_PREFIX, length.as_bytes(), message].concat();
-        let (r, s, odd) = self.sign(&keccak256(text))?;
+        self.sign_hash(&keccak256(text))
+    }
+
+    /// Signs typed data in JSON (EIP-712). Returns r, s and v as [`Self::sign_message`] does; `None` if the library fails.
+    ///
+    /// # Errors
+    /// The text is not typed data, a type is not defined, or a value is not of its type.
+    pub fn sign_typed_data(&self, json: &str) -> Result<Option<[u8; 65]>, TypedDataError> {
+        Ok(self.sign_hash(&digest(json)?))
+    }
+
+    fn sign_hash(&self, hash: &B256) -> Option<[u8; 65]> {
+        let (r, s, odd) = self.sign(hash)?;
         let bytes = r.to_be_bytes::<32>().into_iter().chain(s.to_be_bytes::<32>());
         let v = MESSAGE_V.checked_add(u8::from(odd))?;
         let mut out = [0; 65];

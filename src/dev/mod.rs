@@ -12,6 +12,7 @@
 //! | `pool` | the transaction pool |
 //! | `clock` | the timestamps of blocks |
 //! | `key`, `mnemonic`, `wallet` | keys and accounts |
+//! | `typed_data` | the hash of typed data (EIP-712) |
 
 mod approach;
 mod bitcoin;
@@ -26,6 +27,7 @@ mod mnemonic;
 mod options;
 pub mod pool;
 mod recipe;
+mod typed_data;
 mod wallet;
 mod work;
 
@@ -44,5 +46,6 @@ pub use mine::Spacing;
 pub use mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
 pub use options::{DevOptionError, DevOptions, MAX_ACCOUNTS, rbtc};
 pub use recipe::{Assembled, Recipe};
+pub use typed_data::TypedDataError;
 pub use wallet::{DEFAULT_UNLOCK_MS, UnlockError, Wallet};
 pub use work::Work;

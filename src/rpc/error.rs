@@ -7,7 +7,7 @@ use alloy_primitives::{B256, Bytes, hex};
 use thiserror::Error;
 
 #[cfg(feature = "dev")]
-use crate::dev::{DevError, UnlockError};
+use crate::dev::{DevError, TypedDataError, UnlockError};
 #[cfg(feature = "light")]
 use crate::light::RequestFailure;
 use crate::{engine::Refusal, types::FieldError};
@@ -141,6 +141,10 @@ pub enum ParamError {
     #[cfg(feature = "dev")]
     #[error(transparent)]
     Unlock(UnlockError),
+    /// Typed data that cannot be signed.
+    #[cfg(feature = "dev")]
+    #[error(transparent)]
+    TypedData(TypedDataError),
     /// A transaction to be signed here that names no sender.
     #[error("from is null")]
     NoSender,

@@ -1,7 +1,9 @@
 """web3.py against the development chain: deploy, call, reverts, logs, past state, sending with and without keys."""
 
+import json
 import unittest
 
+from eth_account.messages import encode_defunct, encode_typed_data
 from web3 import Web3
 from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError, Web3RPCError
 
@@ -80,6 +82,23 @@ class DevChain(unittest.TestCase):
         sent = own.eth.send_transaction({"from": sender, "to": to, "value": 3, "gasPrice": own.eth.gas_price})
         self.assertEqual(self.web3.eth.wait_for_transaction_receipt(sent, poll_latency=0.02)["status"], 1)
         self.assertEqual(self.web3.eth.get_balance(to), before + 3)
+
+    def test_accounts_of_the_chain_sign(self):
+        own = Web3(Web3.HTTPProvider(self.chain.control))
+        text = encode_defunct(text="hello")
+        signed = own.eth.sign(self.account.address, text="hello")
+        self.assertEqual(signed, self.account.sign_message(text).signature)
+        data = {
+            "types": {
+                "EIP712Domain": [{"name": "name", "type": "string"}, {"name": "chainId", "type": "uint256"}],
+                "Note": [{"name": "lines", "type": "string[]"}, {"name": "mark", "type": "bytes3"}],
+            },
+            "primaryType": "Note",
+            "domain": {"name": "Notes", "chainId": 33},
+            "message": {"lines": ["a", "b"], "mark": "0x010203"},
+        }
+        expected = self.account.sign_message(encode_typed_data(full_message=data)).signature
+        self.assertEqual(own.eth.sign_typed_data(self.account.address, json.dumps(data)), expected)
 
     def test_filters_by_polling(self):
         blocks = self.web3.eth.filter("latest")

@@ -137,6 +137,12 @@ impl Fixture {
                 json!([{"from": BOB, "to": ALICE, "gas": "0x5208", "gasPrice": "0x3938700", "value": "0x1", "data": "0x"}])
             }
             "eth_sign" => json!([BOB, "0xdeadbeef"]),
+            "personal_sign" => json!(["0xdeadbeef", BOB]),
+            "eth_signTypedData_v4" => {
+                let types = json!({"EIP712Domain": [], "Note": [{"name": "text", "type": "string"}]});
+                let message = json!({"text": "a"});
+                json!([BOB, {"types": types, "primaryType": "Note", "domain": {}, "message": message}])
+            }
             "eth_submitWork" => json!(["0x0102030405060708", word, word]),
             "eth_submitHashrate" => json!([word, word]),
             "mnr_submitBitcoinBlock" => {

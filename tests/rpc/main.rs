@@ -9,6 +9,7 @@ mod dev_clock;
 mod dev_limits;
 mod dev_recorded;
 mod dev_rpc;
+mod dev_signing;
 mod dev_traces;
 mod estimates_recorded;
 mod events;

@@ -1,14 +1,16 @@
-//! `eth_accounts` and `eth_sign`: the accounts whose keys the node holds.
+//! `eth_accounts`, and signatures of messages: the accounts whose keys the node holds.
 
-use alloy_primitives::hex;
+use alloc::string::String;
 
-use super::{addresses, chain_at, milliseconds, read, write};
+use alloy_primitives::{Address, hex};
+
+use super::{addresses, chain, chain_at, milliseconds, read, write};
 use crate::{
+    dev::PrivateKey,
     engine::{Level, Node},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, done, required},
-        params::Params,
+        method::{Done, Failure, Method, done, optional, required},
     },
 };
 
@@ -27,15 +29,50 @@ pub(super) const METHODS: &[Method] = &[
         &[required("account", "ADDRESS"), required("message", "DATA")],
         "DATA, 65 bytes",
         "Signs a message, with the Ethereum prefix, with the key of an account.",
-        sign,
+        |node, params| {
+            let message = params.data(1)?;
+            let key = key(node, params.address(0)?)?;
+            signature(key.sign_message(&message))
+        },
+    ),
+    write(
+        ("personal_sign", &[]),
+        &[required("message", "DATA"), required("account", "ADDRESS"), optional("passphrase", "string")],
+        "DATA, 65 bytes",
+        "As eth_sign, with the parameters in the other order. A passphrase opens an account that is locked.",
+        |node, params| {
+            let (message, address) = (params.data(0)?, params.address(1)?);
+            let key = match params.object::<String>(2, "a passphrase")? {
+                Some(passphrase) if key(node, address).is_err() => {
+                    chain(node)?.wallet().key_with(address, &passphrase).map_err(ParamError::Unlock)?
+                }
+                _ => key(node, address)?,
+            };
+            signature(key.sign_message(&message))
+        },
+    ),
+    write(
+        ("eth_signTypedData_v4", &["eth_signTypedData"]),
+        &[
+            required("account", "ADDRESS"),
+            required("typedData", "typed data object, or its JSON as a string"),
+        ],
+        "DATA, 65 bytes",
+        "Signs typed data (EIP-712) with the key of an account.",
+        |node, params| {
+            let key = key(node, params.address(0)?)?;
+            signature(key.sign_typed_data(&params.text(1)).map_err(ParamError::TypedData)?)
+        },
     ),
 ];
 
-fn sign(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
-    let address = params.address(0)?;
-    let message = params.data(1)?;
+/// The key of an account that is not locked.
+fn key(node: &mut dyn Node, address: Address) -> Result<PrivateKey, Failure> {
     let (chain, now) = chain_at(node)?;
-    let key = chain.wallet().key(&address, milliseconds(now)).ok_or(ParamError::AccountNotFound)?;
-    let signature = key.sign_message(&message).ok_or(RpcError::Internal)?;
-    done(&hex::encode_prefixed(signature), Level::Local)
+    let key = chain.wallet().key(&address, milliseconds(now)).cloned();
+    Ok(key.ok_or(ParamError::AccountNotFound)?)
+}
+
+fn signature(bytes: Option<[u8; 65]>) -> Result<Done, Failure> {
+    done(&hex::encode_prefixed(bytes.ok_or(RpcError::Internal)?), Level::Local)
 }

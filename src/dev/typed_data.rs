@@ -1,0 +1,273 @@
+//! The hash of typed data that an account signs (EIP-712, as `eth_signTypedData_v4` takes it).
+
+use alloc::borrow::Cow;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use alloy_primitives::{B256, U256, hex, keccak256};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The deepest nesting of structs and arrays, so that hashing does not exhaust the stack.
+const MAX_DEPTH: u32 = 64;
+/// The type of the domain.
+const DOMAIN: &str = "EIP712Domain";
+/// The fields of a domain whose type is not given, in the order of EIP-712.
+const DOMAIN_FIELDS: [(&str, &str); 5] = [
+    ("name", "string"),
+    ("version", "string"),
+    ("chainId", "uint256"),
+    ("verifyingContract", "address"),
+    ("salt", "bytes32"),
+];
+/// The longest part of a name in an error.
+const SHOWN: usize = 40;
+
+/// Why typed data has no hash.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TypedDataError {
+    /// The text is not an object with the members that EIP-712 names.
+    #[error("typed data is an object with types, primaryType, domain and message")]
+    Form,
+    /// A type that is neither defined nor one of EIP-712's, or that has the name of one.
+    #[error("typed data: type {0:?} is not defined, or has the name of a type of EIP-712")]
+    Type(String),
+    /// A value that is missing or not of its type.
+    #[error("typed data: the value of {field:?} is missing or not of type {kind:?}")]
+    Value {
+        /// The name of the field.
+        field: String,
+        /// Its type.
+        kind: String,
+    },
+    /// Structs or arrays within each other, deeper than [`MAX_DEPTH`].
+    #[error("typed data: more than {MAX_DEPTH} levels of structs and arrays")]
+    Depth,
+}
+
+type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+#[derive(Deserialize)]
+struct Field<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TypedData<'a> {
+    #[serde(borrow)]
+    types: BTreeMap<Cow<'a, str>, Vec<Field<'a>>>,
+    #[serde(borrow)]
+    primary_type: Cow<'a, str>,
+    #[serde(borrow)]
+    domain: &'a RawValue,
+    #[serde(borrow)]
+    message: &'a RawValue,
+}
+
+/// The hash that an account signs for typed data in JSON.
+///
+/// # Errors
+/// The text is not typed data, a type is not defined, or a value is not of its type.
+pub(super) fn digest(json: &str) -> Result<B256, TypedDataError> {
+    let mut data: TypedData<'_> = parse(json).ok_or(TypedDataError::Form)?;
+    if !data.types.contains_key(DOMAIN) {
+        let given: Members<'_> = parse(data.domain.get()).ok_or(TypedDataError::Form)?;
+        let fields = DOMAIN_FIELDS.into_iter().filter(|(name, _)| given.contains_key(*name));
+        let fields = fields.map(|(name, kind)| Field { name: name.into(), kind: kind.into() });
+        data.types.insert(DOMAIN.into(), fields.collect());
+    }
+    let mut hasher = Hasher { types: &data.types, known: BTreeMap::new() };
+    let domain = hasher.value("domain", DOMAIN, Some(data.domain), 0)?;
+    let mut bytes = alloc::vec![0x19, 0x01];
+    bytes.extend(domain.0);
+    if data.primary_type != DOMAIN {
+        hasher.fields(&data.primary_type)?;
+        bytes.extend(hasher.value("message", &data.primary_type, Some(data.message), 0)?.0);
+    }
+    Ok(keccak256(bytes))
+}
+
+fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
+    serde_json::from_str(json).ok()
+}
+
+/// A name for an error, cut.
+fn shown(name: &str) -> String {
+    name.chars().take(SHOWN).collect()
+}
+
+/// Hashes values of the types of one document.
+struct Hasher<'a> {
+    types: &'a BTreeMap<Cow<'a, str>, Vec<Field<'a>>>,
+    /// The hashes of types, so that many values of a type do not take its description as often.
+    known: BTreeMap<&'a str, B256>,
+}
+
+impl<'a> Hasher<'a> {
+    /// The fields of a struct; an error for any other type.
+    fn fields(&self, name: &str) -> Result<(&'a str, &'a [Field<'a>]), TypedDataError> {
+        let found = self.types.get_key_value(name).filter(|_| !is_atomic(name));
+        let (name, fields) = found.ok_or_else(|| TypedDataError::Type(shown(name)))?;
+        Ok((&**name, fields.as_slice()))
+    }
+
+    /// The hash of a struct's description: its own, then those of the structs that it refers to, by name.
+    fn type_hash(&mut self, name: &'a str) -> Result<B256, TypedDataError> {
+        if let Some(hash) = self.known.get(name) {
+            return Ok(*hash);
+        }
+        let (mut others, mut next) = (BTreeSet::new(), alloc::vec![name]);
+        while let Some(one) = next.pop() {
+            for field in self.fields(one)?.1 {
+                let base = field.kind.split('[').next().unwrap_or_default();
+                if is_atomic(base) {
+                    continue;
+                }
+                let (base, _) = self.fields(base)?;
+                if base != name && others.insert(base) {
+                    next.push(base);
+                }
+            }
+        }
+        let mut text = String::new();
+        for one in core::iter::once(name).chain(others) {
+            text.push_str(one);
+            let mut before = '(';
+            for Field { name, kind } in self.fields(one)?.1 {
+                text.push(before);
+                text.push_str(kind);
+                text.push(' ');
+                text.push_str(name);
+                before = ',';
+            }
+            text.push_str(if before == '(' { "()" } else { ")" });
+        }
+        let hash = keccak256(text);
+        self.known.insert(name, hash);
+        Ok(hash)
+    }
+
+    /// The 32 bytes that stand for a value within the struct or array that contains it.
+    fn value(
+        &mut self,
+        field: &str,
+        kind: &str,
+        value: Option<&RawValue>,
+        depth: u32,
+    ) -> Result<B256, TypedDataError> {
+        let wrong = || TypedDataError::Value { field: shown(field), kind: shown(kind) };
+        if depth > MAX_DEPTH {
+            return Err(TypedDataError::Depth);
+        }
+        let (json, below) = (value.ok_or_else(wrong)?.get(), depth.saturating_add(1));
+        if let Some((item, length)) = array(kind) {
+            let items: Vec<&RawValue> = parse(json).ok_or_else(wrong)?;
+            if !length.is_empty() && length.parse() != Ok(items.len()) {
+                return Err(wrong());
+            }
+            let mut bytes = Vec::new();
+            for one in items {
+                bytes.extend(self.value(field, item, Some(one), below)?.0);
+            }
+            return Ok(keccak256(bytes));
+        }
+        if is_atomic(kind) {
+            return atom(kind, json).ok_or_else(wrong);
+        }
+        let (kind, fields) = self.fields(kind)?;
+        let mut bytes = self.type_hash(kind)?.to_vec();
+        if json == "null" && depth > 0 {
+            return Ok(B256::ZERO);
+        }
+        let members: Members<'_> = parse(json).ok_or_else(wrong)?;
+        for Field { name, kind } in fields {
+            bytes.extend(self.value(name, kind, members.get(&**name).copied(), below)?.0);
+        }
+        Ok(keccak256(bytes))
+    }
+}
+
+/// The type of an array's items and the text between its last brackets.
+fn array(kind: &str) -> Option<(&str, &str)> {
+    kind.strip_suffix(']')?.rsplit_once('[')
+}
+
+/// A type of numbers: whether it has a sign, and its bits.
+fn integer(kind: &str) -> Option<(bool, usize)> {
+    let (is_signed, bits) = match kind.strip_prefix("uint") {
+        Some(bits) => (false, bits),
+        None => (true, kind.strip_prefix("int")?),
+    };
+    let bits = if bits.is_empty() { 256 } else { size(bits)? };
+    (bits % 8 == 0 && (8..=256).contains(&bits)).then_some((is_signed, bits))
+}
+
+/// The length of a type of bytes with a fixed length.
+fn fixed(kind: &str) -> Option<usize> {
+    size(kind.strip_prefix("bytes")?).filter(|length| (1..=32).contains(length))
+}
+
+/// A number in a type's name, which has no sign and no leading zero.
+fn size(digits: &str) -> Option<usize> {
+    digits.parse().ok().filter(|_| !digits.starts_with(['0', '+']))
+}
+
+fn is_atomic(kind: &str) -> bool {
+    matches!(kind, "address" | "bool" | "bytes" | "string")
+        || integer(kind).is_some()
+        || fixed(kind).is_some()
+}
+
+/// The 32 bytes that stand for a value of a type without parts; `None` if the value is not of the type.
+fn atom(kind: &str, json: &str) -> Option<B256> {
+    if let Some((is_signed, bits)) = integer(kind) {
+        return number(json, is_signed, bits);
+    }
+    match kind {
+        "bool" => Some(B256::from(U256::from(u8::from(parse::<bool>(json)?)))),
+        "string" => Some(keccak256(&*parse::<Cow<'_, str>>(json)?)),
+        "bytes" => Some(keccak256(bytes(json)?)),
+        "address" => Some(B256::left_padding_from(&bytes(json).filter(|bytes| bytes.len() == 20)?)),
+        kind => {
+            Some(B256::right_padding_from(&bytes(json).filter(|bytes| Some(bytes.len()) == fixed(kind))?))
+        }
+    }
+}
+
+fn bytes(json: &str) -> Option<Vec<u8>> {
+    let text: Cow<'_, str> = parse(json)?;
+    hex::decode(text.strip_prefix("0x")?).ok()
+}
+
+/// An integer as a JSON number or as text, decimal or in hex, in two's complement.
+fn number(json: &str, is_signed: bool, bits: usize) -> Option<B256> {
+    let text: Cow<'_, str> = parse(json).unwrap_or(json.into());
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, &*text),
+    };
+    let (radix, digits) = digits.strip_prefix("0x").map_or((10, digits), |digits| (16, digits));
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let size = U256::from_str_radix(digits, radix).ok()?;
+    // The largest number above zero has the sign's bit clear; the lowest below zero has that bit alone.
+    let largest =
+        U256::MAX.wrapping_shr(256_usize.saturating_sub(bits).saturating_add(usize::from(is_signed)));
+    let fits = match is_negative {
+        true => is_signed && size <= largest.saturating_add(U256::from(1)),
+        false => size <= largest,
+    };
+    let word = if is_negative { U256::ZERO.wrapping_sub(size) } else { size };
+    fits.then(|| B256::from(word))
+}
+
+#[cfg(test)]
+#[path = "typed_data_test.rs"]
+mod typed_data_test;
