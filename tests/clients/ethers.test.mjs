@@ -1,7 +1,7 @@
 // ethers against the development chain: deploy, call, revert, logs, past state, snapshots.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ContractFactory, HDNodeWallet, JsonRpcProvider, parseEther } from 'ethers';
+import { ContractFactory, HDNodeWallet, JsonRpcProvider, parseEther, verifyMessage, verifyTypedData } from 'ethers';
 import { MNEMONIC, startChain, token } from './chain.mjs';
 
 let chain, provider, control, wallet, other, contract;
@@ -102,4 +102,28 @@ test('plain transfers cost 21,000 and change both balances', async () => {
   const receipt = await (await wallet.sendTransaction({ to, value: 5n })).wait();
   assert.equal(receipt.gasUsed, 21000n);
   assert.equal(await provider.getBalance(to), 5n);
+});
+
+test('accounts of the node sign messages and typed data', async () => {
+  const signer = await control.getSigner(0);
+  assert.equal(signer.address, wallet.address);
+  for (const message of ['hello', '', new Uint8Array([0, 255])]) {
+    const signature = await signer.signMessage(message);
+    assert.equal(signature, await wallet.signMessage(message));
+    assert.equal(verifyMessage(message, signature), wallet.address);
+    assert.equal(await signer._legacySignMessage(message), signature);
+  }
+  const types = {
+    Order: [{ name: 'items', type: 'Item[2]' }, { name: 'note', type: 'string' }, { name: 'hash', type: 'bytes32' }],
+    Item: [{ name: 'id', type: 'uint8' }, { name: 'owner', type: 'Owner' }, { name: 'parts', type: 'int128[][]' }],
+    Owner: [{ name: 'account', type: 'address' }, { name: 'data', type: 'bytes' }, { name: 'active', type: 'bool' }],
+  };
+  const item = (id) => ({ id, owner: { account: other.address, data: '0x0102', active: id === 1 }, parts: [[-1n, 2n ** 127n - 1n], []] });
+  const value = { items: [item(1), item(255)], note: 'ä€', hash: `0x${'12'.repeat(32)}` };
+  for (const domain of [{ name: 'Shop', version: '2', chainId: 33, verifyingContract: other.address }, { version: '2', salt: `0x${'34'.repeat(32)}` }, {}]) {
+    const signature = await signer.signTypedData(domain, types, value);
+    assert.equal(signature, await wallet.signTypedData(domain, types, value));
+    assert.equal(verifyTypedData(domain, types, value, signature), wallet.address);
+  }
+  await assert.rejects(control.send('eth_signTypedData_v4', [signer.address, { types, primaryType: 'Order', domain: {}, message: {} }]), (error) => error.error?.code === -32602);
 });

@@ -9,6 +9,8 @@ import {
   decodeErrorResult,
   http,
   parseEther,
+  recoverMessageAddress,
+  recoverTypedDataAddress,
 } from 'viem';
 import { mnemonicToAccount } from 'viem/accounts';
 import { rootstock } from 'viem/chains';
@@ -100,4 +102,78 @@ test('test actions: balance, impersonation, time, mining', async () => {
   await tester.mine({ blocks: 3 });
   await chain.shown();
   assert.equal(await reader.getBlockNumber(), height + 7n);
+});
+
+test('test actions move the time by what is asked, on a chain that is ahead of the clock', async () => {
+  await tester.mine({ blocks: 200 });
+  const time = async () => (await own.getBlock()).timestamp;
+  let start = await time();
+  for (const seconds of [61, 1, 3_600]) {
+    await tester.increaseTime({ seconds });
+    await tester.mine({ blocks: 1 });
+    const moved = (await time()) - start;
+    assert.ok(moved >= BigInt(seconds) && moved < BigInt(seconds) + 30n, `${moved} for ${seconds}`);
+    start += moved;
+  }
+  await tester.mine({ blocks: 3, interval: 600 });
+  assert.equal((await time()) - start, 1_800n);
+  await tester.setBlockTimestampInterval({ interval: 5 });
+  start = await time();
+  await tester.mine({ blocks: 2 });
+  assert.equal((await time()) - start, 10n);
+  await tester.increaseTime({ seconds: 100 });
+  await tester.mine({ blocks: 1 });
+  assert.ok((await time()) - start >= 110n);
+  await tester.removeBlockTimestampInterval();
+  await tester.setNextBlockTimestamp({ timestamp: (await time()) + 77n });
+  start = await time();
+  await tester.mine({ blocks: 1 });
+  assert.equal((await time()) - start, 77n);
+  const hardhat = createTestClient({ chain: local, transport: http(chain.control), mode: 'hardhat' });
+  start = await time();
+  await hardhat.increaseTime({ seconds: 61 });
+  await hardhat.mine({ blocks: 3, interval: 600 });
+  assert.ok((await time()) - start >= 1_261n && (await time()) - start < 1_300n);
+  await chain.shown();
+});
+
+// What two numbers of senders at once do: viem signs, and the node does.
+test('transactions that are sent at once all get their hash and are mined', async () => {
+  const [sender] = (await impersonator.getAddresses()).slice(-1);
+  const options = { account: sender, to: account.address, value: 1n, gas: 21_000n };
+  const hashes = await Promise.all(Array.from({ length: 40 }, () => impersonator.sendTransaction(options)));
+  const receipts = await Promise.all(hashes.map((hash) => mined(own, hash)));
+  assert.ok(receipts.every(({ status }) => status === 'success'));
+  const nonces = await Promise.all(hashes.map(async (hash) => (await own.getTransaction({ hash })).nonce));
+  assert.equal(new Set(nonces).size, 40);
+  const direct = createWalletClient({ chain: local, transport: http(chain.control), account: mnemonicToAccount(MNEMONIC, { addressIndex: 7 }) });
+  const first = await own.getTransactionCount({ address: direct.account.address });
+  const raw = await Promise.all(Array.from({ length: 40 }, (_, n) => direct.signTransaction({ to: sender, gas: 21_000n, gasPrice: 60_000_000n, type: 'legacy', nonce: first + n })));
+  const sent = await Promise.all(raw.reverse().map((serializedTransaction) => own.sendRawTransaction({ serializedTransaction })));
+  assert.ok((await Promise.all(sent.map((hash) => mined(own, hash)))).every(({ status }) => status === 'success'));
+  await chain.shown();
+});
+
+test('accounts of the node sign messages and typed data', async () => {
+  const [signer] = await impersonator.getAddresses();
+  const own_ = mnemonicToAccount(MNEMONIC);
+  assert.equal(signer, own_.address);
+  for (const message of ['hello', '', 'ä€', { raw: '0x00ff' }]) {
+    const signature = await impersonator.signMessage({ account: signer, message });
+    assert.equal(signature, await own_.signMessage({ message }));
+    assert.equal(await recoverMessageAddress({ message, signature }), signer);
+  }
+  const types = {
+    Person: [{ name: 'name', type: 'string' }, { name: 'wallets', type: 'address[]' }, { name: 'tags', type: 'bytes4[2][]' }],
+    Mail: [{ name: 'from', type: 'Person' }, { name: 'to', type: 'Person[]' }, { name: 'data', type: 'bytes' }, { name: 'delta', type: 'int64' }, { name: 'large', type: 'uint256' }, { name: 'paid', type: 'bool' }],
+  };
+  const person = (name) => ({ name, wallets: [signer, `0x${'11'.repeat(20)}`], tags: [['0x01020304', '0xffffffff']] });
+  const message = { from: person('Cow'), to: [person('Bob'), person('ä€')], data: '0x', delta: -5n, large: 2n ** 256n - 1n, paid: true };
+  const whole = { name: 'Mail', version: '1', chainId: 33, verifyingContract: `0x${'cc'.repeat(20)}`, salt: `0x${'5a'.repeat(32)}` };
+  for (const domain of [whole, { name: 'Mail' }, { chainId: 33n, verifyingContract: whole.verifyingContract }, {}]) {
+    const data = { domain, types, primaryType: 'Mail', message };
+    const signature = await impersonator.signTypedData({ account: signer, ...data });
+    assert.equal(signature, await own_.signTypedData(data));
+    assert.equal(await recoverTypedDataAddress({ ...data, signature }), signer);
+  }
 });

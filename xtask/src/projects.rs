@@ -29,10 +29,13 @@ pub(crate) fn keyed(log: &mut Log) -> Outcome {
     Ok(String::new())
 }
 
-/// Runs the tests of a project of Hardhat 2 and of one of Hardhat 3, on Hardhat's own network and on the development
-/// chain.
+/// Runs OpenZeppelin's test helpers on the development chain, and the tests of a project of Hardhat 2 and of one of
+/// Hardhat 3, on Hardhat's own network and on the development chain.
 pub(crate) fn hardhat(log: &mut Log) -> Outcome {
     let (built, newer) = (Built::new(log)?, node(log)?);
+    packages(log, "openzeppelin", None)?;
+    let helpers = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
+    log.run(built.with(helpers.arg("tests/clients/openzeppelin/time.test.mjs")))?;
     for (project, path) in [("hardhat2", None), ("hardhat3", newer)] {
         packages(log, project, path.as_ref())?;
         let run = Cmd::new("node tests/clients/hardhat.mjs").arg(project);
