@@ -5,10 +5,12 @@ mod answers;
 mod extras;
 pub mod keys;
 mod metrics;
+mod seal;
 mod source;
 pub mod store;
 mod trace_json;
 
 pub use answers::{IndexCounts, IndexSource, NoAnswer, WithIndex, with_index};
 pub use metrics::IndexMetrics;
+pub(crate) use seal::Seal;
 pub use source::ChainSource;

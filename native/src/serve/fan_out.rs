@@ -23,7 +23,7 @@ use tracing::{debug, info};
 
 use self::recent::Recent;
 use super::backend::NewBlocks;
-use super::seal::Seal;
+use crate::cluster::Seal;
 use crate::cluster::store::{Announcement, HotStore, Script};
 use crate::light::{LightService, ServedHead, ToldBlocks};
 use crate::metrics::register_counters;

@@ -9,8 +9,8 @@ use rootlight::engine::FILTER_IDLE;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::seal::Seal;
 use super::sent::{Place, SentTransactions};
+use crate::cluster::Seal;
 use crate::cluster::store::{HotStore, Script, StoreError};
 use crate::light::LightService;
 

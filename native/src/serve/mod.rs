@@ -14,7 +14,6 @@ mod filters;
 mod front_end;
 mod heads;
 mod kept;
-mod seal;
 mod sent;
 
 pub use admin::{AdminPage, AdminParts, AdminToken, TokenError};

@@ -8,7 +8,7 @@ use alloy_primitives::B256;
 use rootlight::engine::{FILTER_IDLE, MAX_PENDING};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::seal::Seal;
+use crate::cluster::Seal;
 use crate::cluster::store::{HotStore, Script, StoreError};
 use crate::light::LightService;
 

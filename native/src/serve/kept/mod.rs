@@ -23,8 +23,8 @@ use tracing::debug;
 
 pub(super) use self::question::quantity;
 use self::question::{Question, is_final, verified_result};
-use super::seal::Seal;
 use crate::budget;
+use crate::cluster::Seal;
 use crate::cluster::store::HotStore;
 use crate::light::LightService;
 use crate::metrics::register_counters;

@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq as _;
 
 /// Makes and checks the codes of values.
 #[derive(Clone)]
-pub(super) struct Seal {
+pub(crate) struct Seal {
     secret: B256,
 }
 
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Seal {
 
 impl Seal {
     /// Codes with this secret, which all front ends of a service have.
-    pub(super) const fn new(secret: B256) -> Self {
+    pub(crate) const fn new(secret: B256) -> Self {
         Self { secret }
     }
 
@@ -36,12 +36,12 @@ impl Seal {
     }
 
     /// The value with its code.
-    pub(super) fn close(&self, place: &str, value: &[u8]) -> Vec<u8> {
+    pub(crate) fn close(&self, place: &str, value: &[u8]) -> Vec<u8> {
         [self.code(place, value).as_slice(), value].concat()
     }
 
     /// The value of a sealed one; `None` if no front end has put it at this place.
-    pub(super) fn open<'a>(&self, place: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn open<'a>(&self, place: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
         let (code, value) = sealed.split_first_chunk::<32>()?;
         bool::from(code.ct_eq(&self.code(place, value).0)).then_some(value)
     }
