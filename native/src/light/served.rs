@@ -17,7 +17,7 @@ use super::sync;
 pub enum Door {
     /// They are.
     Open,
-    /// They are until this moment; later ones wait.
+    /// They are until this moment, each after [`ServedHead::assure`]; others wait.
     OpenUntil(Instant),
     /// They wait, which takes milliseconds.
     Held,
@@ -25,10 +25,19 @@ pub enum Door {
     Shut(&'static str),
 }
 
+/// Lets messages in.
+pub(super) struct Entrance {
+    door: watch::Sender<Door>,
+    /// Counts the messages that came to a door which asks for assurance.
+    came: watch::Sender<u64>,
+    /// Up to which of them it is certain that no later block is shown elsewhere than they see here.
+    assured: watch::Sender<u64>,
+}
+
 /// Decides which of the verified blocks the messages of a light client see as the newest.
 pub struct ServedHead {
     shared: Arc<Shared>,
-    door: watch::Sender<Door>,
+    entrance: Arc<Entrance>,
 }
 
 /// A verified chain that messages can be shown.
@@ -43,21 +52,85 @@ impl Shown {
     }
 }
 
-impl Door {
-    /// Whether a message is answered now, must wait (`None`), or is refused.
-    pub(super) fn now(&self) -> Option<Result<(), &'static str>> {
-        match self {
-            Self::Open => Some(Ok(())),
-            Self::OpenUntil(end) => (Instant::now() < *end).then_some(Ok(())),
-            Self::Held => None,
-            Self::Shut(reason) => Some(Err(reason)),
+impl Entrance {
+    /// Lets all messages in.
+    pub(super) fn new() -> Self {
+        Self {
+            door: watch::Sender::new(Door::Open),
+            came: watch::Sender::new(0),
+            assured: watch::Sender::new(0),
+        }
+    }
+
+    /// Whether messages are let in at present.
+    pub(super) fn is_open(&self) -> bool {
+        match *self.door.borrow() {
+            Door::Open => true,
+            Door::OpenUntil(end) => Instant::now() < end,
+            Door::Held | Door::Shut(_) => false,
+        }
+    }
+
+    /// Why messages are refused, if they are.
+    pub(super) fn refusal(&self) -> Option<&'static str> {
+        match *self.door.borrow() {
+            Door::Shut(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Waits until a message that has come now is let in.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(super) async fn enter(&self) -> Result<(), &'static str> {
+        match *self.door.borrow() {
+            Door::Open => return Ok(()),
+            Door::Shut(reason) => return Err(reason),
+            Door::OpenUntil(_) | Door::Held => {}
+        }
+        let mut number = 0;
+        self.came.send_modify(|count| {
+            *count = count.saturating_add(1);
+            number = *count;
+        });
+        let (mut door, mut assured) = (self.door.subscribe(), self.assured.subscribe());
+        loop {
+            let is_assured = *assured.borrow_and_update() >= number;
+            match *door.borrow_and_update() {
+                Door::Open => return Ok(()),
+                Door::Shut(reason) => return Err(reason),
+                Door::OpenUntil(end) if is_assured && Instant::now() < end => return Ok(()),
+                Door::OpenUntil(_) | Door::Held => {}
+            }
+            // The senders are this one's own.
+            let _ = tokio::select! {
+                changed = door.changed() => changed,
+                changed = assured.changed() => changed,
+            };
+        }
+    }
+
+    /// Waits until a message needs assurance; returns the number of the last one that has come.
+    async fn unsure(&self) -> u64 {
+        let (mut door, mut came) = (self.door.subscribe(), self.came.subscribe());
+        loop {
+            let last = *came.borrow_and_update();
+            let asks = matches!(*door.borrow_and_update(), Door::OpenUntil(_) | Door::Held);
+            if asks && last > *self.assured.borrow() {
+                return last;
+            }
+            let _ = tokio::select! {
+                changed = door.changed() => changed,
+                changed = came.changed() => changed,
+            };
         }
     }
 }
 
 impl ServedHead {
-    pub(super) const fn new(shared: Arc<Shared>, door: watch::Sender<Door>) -> Self {
-        Self { shared, door }
+    pub(super) const fn new(shared: Arc<Shared>, entrance: Arc<Entrance>) -> Self {
+        Self { shared, entrance }
     }
 
     /// Reads the chain, once its head has been reached.
@@ -99,7 +172,7 @@ impl ServedHead {
 
     /// Whether messages are refused.
     pub(crate) fn is_shut(&self) -> bool {
-        matches!(*self.door.borrow(), Door::Shut(_))
+        self.entrance.refusal().is_some()
     }
 
     /// Whether a block is on the heaviest verified chain.
@@ -135,16 +208,27 @@ impl ServedHead {
 
     /// Lets messages in, or not. Those that have been let in are answered.
     pub fn set(&self, door: Door) {
-        self.door.send_if_modified(|present| {
+        self.entrance.door.send_if_modified(|present| {
             let differs = *present != door;
             *present = door;
             differs
         });
     }
 
+    /// Waits until a message needs assurance; returns the number of the last one that has come.
+    pub(crate) async fn unsure(&self) -> u64 {
+        self.entrance.unsure().await
+    }
+
+    /// Notes what was found out after the message of this number had come: no later block is shown elsewhere than messages
+    /// see here.
+    pub(crate) fn assure(&self, number: u64) {
+        self.entrance.assured.send_modify(|assured| *assured = number.max(*assured));
+    }
+
     /// Waits until messages are refused.
     pub(crate) async fn refuses(&self) {
-        let mut door = self.door.subscribe();
+        let mut door = self.entrance.door.subscribe();
         if door.wait_for(|door| matches!(door, Door::Shut(_))).await.is_err() {
             std::future::pending().await
         }

@@ -22,7 +22,7 @@ use super::checkpoint::Start;
 use super::hedge::Hedges;
 use super::proven_chain::ProvenChain;
 use super::rounds::ask_each;
-use super::served::{Door, ServedHead};
+use super::served::{Entrance, ServedHead};
 use super::told::ToldBlocks;
 use super::{
     shared::Shared,
@@ -117,7 +117,7 @@ pub struct LightService {
     syncing: Vec<tokio::task::JoinHandle<()>>,
     bans: Arc<HostBans>,
     /// Whether messages are answered.
-    door: watch::Sender<Door>,
+    entrance: Arc<Entrance>,
 }
 
 /// What the next step of a session needs.
@@ -221,14 +221,14 @@ impl LightService {
             brief,
             syncing,
             bans,
-            door: watch::Sender::new(Door::Open),
+            entrance: Arc::new(Entrance::new()),
         }
     }
 
     /// What decides which verified block messages see as the newest; without it, it is the heaviest.
     #[must_use]
     pub fn served_head(&self) -> ServedHead {
-        ServedHead::new(self.shared.clone(), self.door.clone())
+        ServedHead::new(self.shared.clone(), self.entrance.clone())
     }
 
     /// Takes a filter from another light client of the same network: its bytes, as of [`Self::hand_over`], and the
@@ -317,7 +317,7 @@ impl LightService {
     /// The chain that a message which arrives now would see, if it would be answered and a trusted block leads to the
     /// chain.
     pub(crate) fn trusted_chain(&self) -> Option<ChainView> {
-        matches!(self.door.borrow().now(), Some(Ok(()))).then_some(())?;
+        self.entrance.is_open().then_some(())?;
         let pinned = self.pinned();
         gate::chain(&pinned).ok().filter(|_| !pinned.is_by_work()).cloned()
     }
@@ -332,22 +332,8 @@ impl LightService {
         self.shared.client.sync().fault().is_some()
     }
 
-    /// Waits until messages are answered.
-    ///
-    /// # Errors
-    /// Why they are refused.
-    async fn enter(&self) -> Result<(), &'static str> {
-        if let Some(entered) = self.door.borrow().now() {
-            return entered;
-        }
-        let mut door = self.door.subscribe();
-        // The sender of the channel is this service's own.
-        let door = door.wait_for(|door| door.now().is_some()).await;
-        door.ok().and_then(|door| door.now()).unwrap_or(Ok(()))
-    }
-
     async fn converse(&self, message: &Bytes, caller: &Caller) -> HeldAnswer {
-        if let Err(reason) = self.enter().await {
+        if let Err(reason) = self.entrance.enter().await {
             let refusal = gate::chain(&self.pinned()).err().map(|refusal| format!(": {refusal}"));
             let text = format!("{reason}{}", refusal.unwrap_or_default());
             return HeldAnswer::failed_apart(message.clone(), NOT_READY, text).await;
@@ -512,10 +498,7 @@ impl Service for LightService {
         let block_number = pinned.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pinned).err();
         let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
-        let shut = match *self.door.borrow() {
-            Door::Shut(reason) => Some(reason.to_owned()),
-            _ => None,
-        };
+        let shut = self.entrance.refusal().map(str::to_owned);
         Health {
             log_index: None,
             provable_block: None,

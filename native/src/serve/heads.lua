@@ -3,11 +3,16 @@
 -- A front end that has shown a block must not show an earlier one afterwards, whichever of them a client asks. So a block
 -- is shown in two steps: all live front ends stop letting messages in ("ack"), and when all have done so, all show it.
 --
+-- A store that was emptied, or one that took over and lacks the last changes, gets back from the reports which block was
+-- shown last, and for which one front ends have stopped. Whoever can write to the store can delay the head by what is
+-- written here, for no longer than the same would take without it: no time lies further ahead than it may.
+--
 -- KEYS[1]   a hash, also the name of the channel that tells of changes. Its fields:
 --           raw      the server's clock at the last report, in milliseconds
 --           clock    the time by which all others are kept, in milliseconds; see below
 --           born     when the agreement began
 --           shown    the block that is shown, as hash:number
+--           at       the round in which it came to be shown; front ends look at this field for each message
 --           next     the block that is to be shown; empty if none
 --           round    counts the blocks that were to be shown
 --           waiting  since when front ends disagree; empty if they agree
@@ -18,88 +23,143 @@
 -- ARGV      1 name, 2 lifetime of the report, 3 time after which front ends that lag are left out (both in milliseconds),
 --           4 the shown block that it knows of, 5 whether that block is on its chain (1 or 0), 6 the round for which it
 --           stopped, 7 work of its chain (64 hexadecimal digits), 8 its last blocks, newest first, as hash:number each
---           followed by a comma, 9 whether it lets no messages in (1 or 0)
--- returns   {what: member, behind or wait; round; next; shown; number of live front ends; milliseconds since one was lost, or
---           -1}
+--           followed by a comma, 9 whether it lets no messages in (1 or 0), 10 the round in which the block of 4 came to be
+--           shown, 11 the block for which it stopped
+-- returns   {what: member, behind, wait, or fresh while the store does not know all front ends yet; round; next; shown; the
+--           round in which that came to be shown; milliseconds since one was lost, or -1}
 
 local heads, name = KEYS[1], ARGV[1]
 local lifetime, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local raw = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
-local all = redis.call('HGETALL', heads)
+local all = redis.pcall('HGETALL', heads)
+if all.err then
+  -- No front end has written this.
+  redis.call('DEL', heads)
+  all = {}
+end
 local state, members, live, leaving = {}, {}, 0, 0
 for at = 1, #all, 2 do
   state[all[at]] = all[at + 1]
+end
+local function set(field, value)
+  redis.call('HSET', heads, field, value)
+  state[field] = value
+end
+-- A number of the store as far as a front end may have written it.
+local function number(text)
+  local value = tonumber(text or '')
+  return value and value >= 0 and value < 2 ^ 52 and value or nil
 end
 -- The server's clock may be set, and a replica that takes over may have another one. Backwards, the time stands still for a
 -- moment. Forwards, one step is taken for a third of a report's lifetime, so that it ends no report of a front end that goes
 -- on reporting.
 local now = raw
-if state['raw'] and state['clock'] then
-  local passed = math.min(math.max(raw - tonumber(state['raw']), 0), math.floor(lifetime / 3))
-  now = tonumber(state['clock']) + passed
+if number(state['raw']) and number(state['clock']) then
+  local passed = math.min(math.max(raw - number(state['raw']), 0), math.floor(lifetime / 3))
+  now = number(state['clock']) + passed
 end
-redis.call('HSET', heads, 'raw', raw, 'clock', now)
-local function set(field, value)
-  redis.call('HSET', heads, field, value)
+set('raw', raw)
+set('clock', string.format('%.0f', now))
+-- A moment that has passed.
+local function moment(field)
+  local value = number(state[field])
+  return value and value <= now and value or nil
 end
-local function lose()
-  state['lost'] = tostring(now)
-  set('lost', now)
+local function note(field)
+  set(field, string.format('%.0f', now))
 end
 for at = 1, #all, 2 do
   local field, value = all[at], all[at + 1]
   local kind = string.sub(field, 1, 2)
   if kind == 'o:' then
-    if tonumber(value) <= now or (field == 'o:' .. name and ARGV[9] == '1') then
+    local ends = number(value) or 0
+    if ends <= now or (field == 'o:' .. name and ARGV[9] == '1') then
       redis.call('HDEL', heads, field)
     else
       leaving = leaving + 1
+      if ends > now + lifetime then
+        set(field, string.format('%.0f', now + lifetime))
+      end
     end
   elseif kind == 'm:' then
     local ends, knows, canonical, ack, work, blocks = string.match(value, '^(%d+) (%S*) (%d) (%d+) (%x+) (%S*)$')
     if ends and tonumber(ends) > now then
+      local rest = string.sub(value, #ends + 1)
+      if tonumber(ends) > now + lifetime then
+        ends = string.format('%.0f', now + lifetime)
+        set(field, ends .. rest)
+      end
       members[string.sub(field, 3)] =
         { knows = knows, canonical = canonical, ack = tonumber(ack), work = work, blocks = blocks, ends = ends }
       live = live + 1
     else
       redis.call('HDEL', heads, field)
-      lose()
+      note('lost')
     end
   end
 end
 -- A store that was emptied does not know the front ends. Each of them reports, or stops answering, within the lifetime of a
--- report; until then no other block is shown.
-if not state['born'] then
-  state['born'] = tostring(now)
-  set('born', now)
+-- report; until then nobody lets messages in, and no other block is shown.
+if not moment('born') then
+  note('born')
 end
-local ready = now - tonumber(state['born']) > lifetime
-local shown, upcoming, round = state['shown'] or '', state['next'] or '', tonumber(state['round'] or '0')
+local ready = now - moment('born') > lifetime
+local shown, upcoming = state['shown'] or '', state['next'] or ''
+local round, at = number(state['round']) or 0, number(state['at']) or 0
 
 local function tell()
-  redis.call('PUBLISH', heads, tostring(round))
+  redis.call('PUBLISH', heads, string.format('%.0f', round))
 end
+local function count(field, value)
+  set(field, string.format('%.0f', value))
+end
+round = math.max(round, at)
+local told, ack = tonumber(ARGV[10]), tonumber(ARGV[6])
+-- Rounds that far ahead are no front end's.
+if told > 0 and math.max(round, at) > told + 2 ^ 32 then
+  shown, upcoming, round, at = '', '', 0, 0
+end
+-- This front end was told of a later shown block than the store knows of.
+if told > at then
+  shown, at = ARGV[4], told
+  if round <= told then
+    round, upcoming = told, ''
+  end
+  set('shown', shown)
+  set('next', upcoming)
+  count('at', at)
+  count('round', round)
+  tell()
+end
+-- It has stopped for a block that the store does not know of, and that others may show already.
+if ack > round then
+  round, upcoming = ack, ARGV[11]
+  set('next', upcoming)
+  count('round', round)
+  tell()
+end
+
 local function leave_out(other)
   redis.call('HDEL', heads, 'm:' .. other)
   redis.call('HSET', heads, 'o:' .. other, members[other].ends)
   members[other] = nil
   live = live - 1
-  lose()
+  note('lost')
 end
 local function answer(part, upcoming)
-  local lost = tonumber(state['lost'] or '')
-  return { part, round, upcoming, shown, live, lost and now - lost or -1 }
+  local lost = moment('lost')
+  return { part, round, upcoming, shown, at, lost and now - lost or -1 }
 end
 
 -- A front end that joins must have the shown block, and does not join while another one is to be shown. If no front end is
 -- left that has the shown block, it has left the chain.
 if not members[name] and shown ~= '' then
   if ARGV[4] ~= shown or ARGV[5] ~= '1' then
-    local alone = tonumber(state['alone'] or '')
+    local alone = moment('alone')
     if live == 0 and not alone then
-      set('alone', now)
+      note('alone')
     end
     if live > 0 or not alone or now - alone <= patience or ARGV[4] ~= shown then
       return answer('behind', '')
@@ -115,10 +175,13 @@ if not members[name] then
 end
 local ends = string.format('%.0f', now + lifetime)
 members[name] =
-  { knows = ARGV[4], canonical = ARGV[5], ack = tonumber(ARGV[6]), work = ARGV[7], blocks = ARGV[8], ends = ends }
+  { knows = ARGV[4], canonical = ARGV[5], ack = ack, work = ARGV[7], blocks = ARGV[8], ends = ends }
 set('m:' .. name, table.concat({ ends, ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] }, ' '))
 -- Nothing outlives the front ends for long.
 redis.call('PEXPIRE', heads, 86400000)
+if not ready then
+  return answer('fresh', '')
+end
 
 -- The newest block that all have.
 local function common()
@@ -147,7 +210,7 @@ local function replaceable()
 end
 
 -- A front end that has left the block that is to be shown cannot stop for it. Nobody shows that block yet.
-if upcoming ~= '' and tonumber(ARGV[6]) ~= round and not string.find(ARGV[8], upcoming .. ',', 1, true) then
+if upcoming ~= '' and ack ~= round and not string.find(ARGV[8], upcoming .. ',', 1, true) then
   upcoming = ''
   set('next', '')
   tell()
@@ -155,11 +218,11 @@ end
 
 -- Begins to show a block that all members have.
 local function propose(block)
-  if ready and block and block ~= shown and (shown == '' or replaceable()) then
+  if block and block ~= shown and (shown == '' or replaceable()) then
     round = round + 1
     upcoming = block
     set('next', upcoming)
-    set('round', round)
+    count('round', round)
     set('waiting', '')
     tell()
   end
@@ -170,13 +233,14 @@ if upcoming == '' then
 end
 
 if upcoming ~= '' then
-  local stopped = leaving == 0 and ready
+  local stopped = leaving == 0
   for _, member in pairs(members) do
     stopped = stopped and member.ack == round
   end
   if stopped then
-    shown, upcoming = upcoming, ''
+    shown, upcoming, at = upcoming, '', round
     set('shown', shown)
+    count('at', at)
     set('next', '')
     tell()
   end
@@ -194,10 +258,10 @@ local head = string.match(members[heaviest].blocks, '^([^,]*),')
 differ = head ~= nil and head ~= shown
 if not differ then
   set('waiting', '')
-elseif (state['waiting'] or '') == '' then
-  set('waiting', now)
+elseif not moment('waiting') then
+  note('waiting')
   tell()
-elseif now - tonumber(state['waiting']) > patience then
+elseif now - moment('waiting') > patience then
   for other, member in pairs(members) do
     if not string.find(member.blocks, head .. ',', 1, true) then
       leave_out(other)

@@ -2,7 +2,13 @@
 -- KEYS[1] the name of the front end that has the lead
 -- ARGV    1 name of the front end that asks, 2 for how long, in milliseconds, 3 whether it wants the lead (1 or 0)
 -- returns 1 if it has the lead, else 0
-local holder = redis.call('GET', KEYS[1])
+local holder = redis.pcall('GET', KEYS[1])
+local left = redis.call('PTTL', KEYS[1])
+if type(holder) == 'table' or (holder and (left < 0 or left > tonumber(ARGV[2]))) then
+  -- No front end has taken the lead for so long.
+  redis.call('DEL', KEYS[1])
+  holder = false
+end
 if ARGV[3] == '1' and (not holder or holder == ARGV[1]) then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   return 1

@@ -5,6 +5,7 @@
 //! filters, and the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
 
 mod admin;
+mod agreed;
 mod ahead;
 mod backend;
 mod cache_sizes;

@@ -8,7 +8,9 @@ local filter = redis.call('HMGET', KEYS[1], 'value', 'by', 'till')
 if not filter[1] then
   return { 'none', '', now }
 end
-if filter[2] and filter[2] ~= ARGV[1] and tonumber(filter[3]) > now then
+-- Nobody takes a filter for longer than this one. The server's clock may have been set back.
+local left = (tonumber(filter[3] or '') or 0) - now
+if filter[2] and filter[2] ~= ARGV[1] and left > 0 and left <= tonumber(ARGV[2]) then
   return { 'busy', '', now }
 end
 redis.call('HSET', KEYS[1], 'by', ARGV[1], 'till', now + tonumber(ARGV[2]))

@@ -1,6 +1,7 @@
 //! Several front ends of one service in this process: the block that they show, and filters.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use rootlight_native::cluster::store::HotStore;
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::serve::{FrontEnd, FrontEndParts, NewBlocks};
-use rootlight_native::service::Service;
+use rootlight_native::service::{Caller, Peer, Service, Terms};
 use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -222,48 +223,93 @@ pub(crate) fn number(value: &Value) -> u64 {
     u64::from_str_radix(value.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap()
 }
 
+/// Asks front ends in turn for their heads until `last` is seen, as a caller with this key or without one. No answer is of an
+/// earlier block than one that any caller had before the message was sent. Returns how many answers there were, and how often
+/// the head was another one.
+async fn watch_head(world: Arc<World>, key: Option<u32>, seen: Arc<AtomicU64>, last: u64) -> (u32, u32) {
+    let terms = Terms { key, ..Terms::default() };
+    let caller = Caller::on(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None, terms);
+    let (mut answers, mut heads, mut head) = (0, 0, 0);
+    while head < last {
+        for (method, params) in
+            [("eth_blockNumber", json!([])), ("eth_getBlockByNumber", json!(["latest", false]))]
+        {
+            let turn = world.next.fetch_add(1, Ordering::Relaxed) % world.front_ends.len();
+            let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            let floor = seen.load(Ordering::SeqCst);
+            let answer = world.front_ends[turn].answer_to(&caller, message.to_string().into_bytes()).await;
+            let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+            if answer.get("error").is_some() {
+                // A front end that lags says so.
+                assert_eq!(answer["error"]["code"], -32002, "{answer}");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+            let result = &answer["result"];
+            let now = number(if result.is_string() { result } else { &result["number"] });
+            assert!(now >= floor, "block {floor}, then {now} of front end {turn}, key {key:?}");
+            seen.fetch_max(now, Ordering::SeqCst);
+            answers += 1;
+            heads += u32::from(now > head);
+            head = now;
+        }
+    }
+    (answers, heads)
+}
+
+/// Callers with keys, two of them with the same one, and without.
+const CALLERS: [Option<u32>; 6] = [None, None, None, Some(1), Some(1), Some(2)];
+
+/// Watches the head by all callers while blocks are mined and something else goes on.
+async fn watch(world: World, blocks: u64, pause: Duration, mut before_block: impl AsyncFnMut(&World, u64)) {
+    let (world, seen) = (Arc::new(world), Arc::<AtomicU64>::default());
+    let last = number(&world.of_chain("eth_blockNumber", json!([])).await) + blocks;
+    let callers = CALLERS.map(|key| tokio::spawn(watch_head(world.clone(), key, seen.clone(), last)));
+    for block in 0..blocks {
+        before_block(&world, block).await;
+        world.of_chain("evm_mine", json!([])).await;
+        tokio::time::sleep(pause).await;
+    }
+    for caller in callers {
+        let (answers, heads) = tokio::time::timeout(PATIENCE, caller).await.expect("in time").unwrap();
+        assert!(answers >= 20 && heads >= 3, "{answers} answers, {heads} heads");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_back() {
     let Some(world) = World::new("head", 3).await else { return };
-    let world = Arc::new(world);
-    let mining = tokio::spawn({
-        let world = world.clone();
-        async move {
-            for block in 0..40 {
-                world.of_chain("evm_mine", json!([])).await;
-                if block == 20 {
-                    // The store forgets everything.
-                    let key = format!("{}:heads:33", world.prefix);
-                    let server = world.servers.server_of(&key);
-                    assert_eq!(world.servers.ask(server, &format!("DEL {key}")), "1");
-                }
-                tokio::time::sleep(Duration::from_millis(60)).await;
-            }
+    watch(world, 40, Duration::from_millis(60), async |world, block| {
+        if block == 21 {
+            // The store forgets everything.
+            let key = format!("{}:heads:33", world.prefix);
+            let server = world.servers.server_of(&key);
+            assert_eq!(world.servers.ask(server, &format!("DEL {key}")), "1");
         }
-    });
-    let clients = (0..4).map(|_| {
-        let world = world.clone();
-        tokio::spawn(async move {
-            let (mut last, mut asked, mut seen) = (0, 0, 0);
-            while last < 41 {
-                let head = number(&world.ask("eth_blockNumber", json!([])).await);
-                let block = world.ask("eth_getBlockByNumber", json!(["latest", false])).await;
-                for now in [head, number(&block["number"])] {
-                    assert!(now >= last, "block {last}, then {now}");
-                    seen += u32::from(now > last);
-                    last = now;
-                }
-                asked += 2;
+    })
+    .await;
+}
+
+/// The store stalls for longer than a report counts, loses everything, and forgets some reports only.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_head_does_not_go_back_when_reports_end_and_the_store_is_emptied() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let world = World::with(Arc::new(servers), "ends", 3).await;
+    watch(world, 60, Duration::from_millis(80), async |world, block| {
+        let key = format!("{}:heads:33", world.prefix);
+        match block % 12 {
+            1 => {
+                world.servers.signal(0, "STOP");
+                tokio::time::sleep(Duration::from_millis(2_000)).await;
+                world.servers.signal(0, "CONT");
             }
-            (asked, seen)
-        })
-    });
-    let clients: Vec<_> = clients.collect();
-    mining.await.unwrap();
-    for client in clients {
-        let (asked, seen) = tokio::time::timeout(PATIENCE, client).await.expect("in time").unwrap();
-        assert!(asked >= 100 && seen >= 5, "{asked} answers, {seen} heads");
-    }
+            4 => drop(world.servers.ask(0, &format!("HDEL {key} m:f0 m:f1"))),
+            6 => drop(world.servers.ask(0, &format!("HDEL {key} m:f2"))),
+            9 => drop(world.servers.ask(0, "FLUSHALL")),
+            _ => {}
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

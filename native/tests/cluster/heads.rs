@@ -82,12 +82,55 @@ impl World {
         let (knows, ack, closed) = (u8::from(!shown.is_empty()), ack.to_string(), u8::from(closed));
         let work = format!("{:064x}", blocks.len());
         let (knows, closed) = (knows.to_string(), closed.to_string());
-        let arguments = [name, lifetime, patience, shown, &knows, &ack, &work, blocks, &closed];
+        let arguments = [name, lifetime, patience, shown, &knows, &ack, &work, blocks, &closed, "0", ""];
         let arguments = arguments.map(|argument| argument.as_bytes().to_vec());
         let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
         let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
         let round = u64::from_redis_value(told[1].clone()).unwrap();
         Told { part: text(0), round, next: text(2), shown: text(3) }
+    }
+
+    /// Lets both front ends report as they do, by reports that count for 300 ms, until both show the newest of these blocks, but
+    /// not for long. Returns what is shown.
+    async fn shows(&mut self, blocks: &str) -> String {
+        let newest = blocks.split(',').next().unwrap();
+        let mut known = [("a:1".to_owned(), 1), ("a:1".to_owned(), 1)];
+        let mut acks = [(0, String::new()), (0, String::new())];
+        for _ in 0..200 {
+            for (at, name) in ["a", "b"].into_iter().enumerate() {
+                let ((shown, round), (ack, next)) = (known[at].clone(), acks[at].clone());
+                let canonical = u8::from(blocks.contains(&format!("{shown},")));
+                let arguments = [
+                    name.to_owned(),
+                    "300".to_owned(),
+                    "100".to_owned(),
+                    shown,
+                    canonical.to_string(),
+                    ack.to_string(),
+                    format!("{:064x}", blocks.len()),
+                    blocks.to_owned(),
+                    "1".to_owned(),
+                    round.to_string(),
+                    next,
+                ];
+                let arguments = arguments.map(String::into_bytes);
+                let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
+                let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
+                let whole = |at: usize| u64::from_redis_value(told[at].clone()).unwrap();
+                if whole(4) >= round {
+                    known[at] = (text(3), whole(4));
+                }
+                if text(0) == "member" {
+                    let stops = blocks.contains(&format!("{},", text(2))) && !text(2).is_empty();
+                    acks[at] = if stops { (whole(1), text(2)) } else { (0, String::new()) };
+                }
+            }
+            if known.iter().all(|(shown, _)| shown == newest) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        known[0].0.clone()
     }
 
     async fn move_times(&self, by: i64) {
@@ -158,5 +201,76 @@ async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
     for _ in 0..3 {
         let told = world.report_with(patient, "a:1", (0, false), TWO).await;
         assert_eq!((told.next.as_str(), told.shown.as_str()), ("", "a:1"), "the store's clock went forward");
+    }
+}
+
+/// What somebody who can write to the store may put there, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_into_the_store_does_not_hold_the_head_for_long() {
+    let far = "9000000000000";
+    let ghost = format!("{far} z:9 1 0 {} z:9,", "f".repeat(64));
+    for (number, fields) in [
+        ["m:ghost", &ghost],
+        ["m:ghost", "x"],
+        ["o:ghost", far],
+        ["o:ghost", "nan"],
+        ["clock", far],
+        ["clock", "0"],
+        ["clock", "inf"],
+        ["raw", far],
+        ["born", far],
+        ["waiting", far],
+        ["alone", far],
+        ["lost", far],
+        ["next", "z:9"],
+        ["round", "9007199254740993"],
+        ["round", "4503599627370000"],
+        ["round", "-5"],
+        ["round", "x"],
+        ["at", "4503599627370000"],
+        ["at", "x"],
+        ["shown", "z:9"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let Some(mut world) = World::new(&format!("forged-{number}")).await else { return };
+        let fields_of_hash = fields.map(|text| text.as_bytes().to_vec());
+        world.store.command::<i64>("HSET", KEY, &fields_of_hash).await.unwrap();
+        assert_eq!(world.shows(TWO).await, "b:2", "{fields:?}");
+    }
+    let Some(mut world) = World::new("forged-type").await else { return };
+    world.store.set(KEY, b"text", Duration::from_secs(600)).await.unwrap();
+    assert_eq!(world.shows(TWO).await, "b:2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lead_and_a_filter_that_somebody_has_taken_for_ever_are_free() {
+    let Some(world) = World::new("taken").await else { return };
+    let store = &world.store;
+    let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
+    let script = Script::new(include_str!("../../src/serve/lead.lua"));
+    let lead = async |name: &str| {
+        store.script::<u8>(&script, "lead:1", &texts(&[name, "60000", "1"])).await.unwrap()
+    };
+    store.command::<String>("SET", "lead:1", &texts(&["ghost"])).await.unwrap();
+    assert_eq!((lead("a").await, lead("b").await), (1, 0));
+    store.command::<String>("SET", "lead:1", &texts(&["ghost", "PX", "9000000000"])).await.unwrap();
+    assert_eq!((lead("b").await, lead("a").await), (1, 0));
+    store.command::<u8>("DEL", "lead:1", &[]).await.unwrap();
+    store.command::<u8>("HSET", "lead:1", &texts(&["x", "y"])).await.unwrap();
+    assert_eq!((lead("a").await, lead("b").await), (1, 0));
+
+    let script = Script::new(include_str!("../../src/serve/take.lua"));
+    let take = async |name: &str| {
+        let answer: Vec<Value> =
+            store.script(&script, "f:1", &texts(&[name, "60000", "60000"])).await.unwrap();
+        String::from_redis_value(answer[0].clone()).unwrap()
+    };
+    for till in ["9000000000000", "x", "nan"] {
+        let fields = texts(&["value", "v", "by", "ghost", "till", till]);
+        store.command::<u8>("HSET", "f:1", &fields).await.unwrap();
+        assert_eq!(take("a").await, "taken", "{till}");
+        assert_eq!(take("b").await, "busy", "{till}");
     }
 }

@@ -147,6 +147,7 @@ async fn messages_wait_for_the_next_blocks_after_the_store_was_emptied_or_a_fron
 }
 
 /// Makes the agreement go on with a front end that does not exist, which has shown a block that nobody else has.
+/// Its report is written again and again, because none counts for long.
 const GHOST: &str = "redis.call('HDEL', KEYS[1], 'm:f0', 'm:f1')
 local shown = string.rep('7', 64) .. ':9'
 local ends, clock = '9999999999999', redis.call('TIME')
@@ -157,7 +158,14 @@ return 1";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_front_end_that_refuses_messages_refuses_those_about_next_blocks_at_once() {
     let Some(world) = World::new("shut", 2).await else { return };
-    assert_eq!(world.stores[0].script::<u64>(&Script::new(GHOST), "heads:33", &[]).await.unwrap(), 1);
+    let store = world.stores[0].clone();
+    let ghost = tokio::spawn(async move {
+        loop {
+            // On a busy machine the store may not answer.
+            let _ = store.script::<u64>(&Script::new(GHOST), "heads:33", &[]).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
     let front_end = &*world.front_ends[0];
     let refused = async || ask_of(front_end, "eth_blockNumber", json!([])).await;
     world.until("it is left out", async || refused().await.is_err()).await;
@@ -171,6 +179,7 @@ async fn a_front_end_that_refuses_messages_refuses_those_about_next_blocks_at_on
         }
         assert!(attempt < TRIES, "messages wait for the block");
     }
+    ghost.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,401 @@
+//! A model of front ends on stopped clocks: their decisions and the store's script are the real ones, and a random order says
+//! what happens next, how late, and what is lost. No answer is made on an earlier block than one that was sent before the
+//! message came, whoever asks.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{B256, U256};
+use rootlight::types::BlockRef;
+use rootlight_native::cluster::store::{FromRedisValue as _, HotStore, Script, Value};
+
+use crate::agreed::{Display, Entry, LIFETIME, Part, Told};
+use crate::servers::{Servers, cluster};
+
+const KEY: &str = "heads:1";
+const FRONT_ENDS: usize = 3;
+const CALLERS: usize = 6;
+/// Last blocks of a report.
+const BLOCKS: u64 = 16;
+
+/// Numbers that look random, always the same for a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end.max(1)
+    }
+
+    fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).unwrap()
+    }
+}
+
+fn block(number: u64) -> BlockRef {
+    BlockRef { number, hash: B256::from(U256::from(number)) }
+}
+
+/// What a front end has verified, and what its messages see. A chain is its height.
+struct Heights {
+    verified: Cell<u64>,
+    pinned: Cell<Option<u64>>,
+}
+
+impl Display for Heights {
+    type Chain = u64;
+
+    fn head_of(chain: &u64) -> BlockRef {
+        block(*chain)
+    }
+
+    fn up_to(&self, hash: &B256) -> Option<u64> {
+        let number = U256::from_be_bytes(hash.0);
+        (number <= U256::from(self.verified.get())).then(|| number.to::<u64>())
+    }
+
+    fn is_canonical(&self, block: &BlockRef) -> bool {
+        block.number <= self.verified.get()
+    }
+
+    fn served(&self) -> Option<BlockRef> {
+        Some(block(self.pinned.get().unwrap_or(self.verified.get())))
+    }
+
+    fn show(&self, chain: &u64) {
+        self.pinned.set(Some(*chain));
+    }
+
+    fn show_newest(&self) {
+        self.pinned.set(None);
+    }
+}
+
+/// A report on its way.
+struct Report {
+    from: usize,
+    number: u64,
+    arguments: Vec<String>,
+    sent: Instant,
+}
+
+/// A front end.
+struct FrontEnd {
+    name: String,
+    display: Heights,
+    part: Part<u64>,
+    entry: Entry,
+    /// How long its clock stood still while the others' went on.
+    slept: Duration,
+    /// Until which step it neither reports nor takes an answer.
+    busy: u64,
+    /// The number of the report that it waits for.
+    awaits: Option<u64>,
+    answer: Option<(Told, Instant)>,
+}
+
+/// A message of a caller at a front end, step by step.
+#[derive(Clone, Copy)]
+enum Message {
+    Came { at: usize, floor: u64 },
+    Looked { at: usize, floor: u64, shown: Option<u64> },
+    Assured { at: usize, floor: u64 },
+    Entered { at: usize, floor: u64 },
+    Answered { at: usize, floor: u64, block: u64 },
+}
+
+/// What may go wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Faults {
+    /// Clocks of front ends stand still for any time, as those of machines that sleep.
+    Clocks,
+    /// The store is emptied, or loses its last changes.
+    Store,
+}
+
+struct Model {
+    store: Arc<HotStore>,
+    script: Script,
+    _servers: Arc<Servers>,
+    random: Random,
+    faults: Faults,
+    start: Instant,
+    /// Time since the start.
+    time: Duration,
+    tip: u64,
+    front_ends: Vec<FrontEnd>,
+    reports: Vec<Report>,
+    sent: u64,
+    steps: u64,
+    callers: Vec<Option<Message>>,
+    /// The latest block of an answer that was sent.
+    seen: u64,
+    answers: u64,
+    /// States of the store before the last reports.
+    before: Vec<Vec<String>>,
+    /// At which step the store loses changes, soon after another block is shown.
+    loses_at: Option<u64>,
+    last_shown: u64,
+    seed: u64,
+}
+
+impl Model {
+    async fn new(faults: Faults, seed: u64) -> Option<Self> {
+        let servers = cluster()?;
+        let kind = if faults == Faults::Clocks { "clocks" } else { "store" };
+        let store = servers.connect(&format!("agreement-{kind}-{seed}")).await;
+        // The store's clock is the model's.
+        let text =
+            include_str!("../../src/serve/heads.lua").replace("redis.call('TIME')", "{ARGV[12], ARGV[13]}");
+        let script = Script::new(Box::leak(text.into_boxed_str()));
+        let front_end = |number: usize| FrontEnd {
+            name: format!("f{number}"),
+            display: Heights { verified: Cell::new(1), pinned: Cell::new(None) },
+            part: Part::default(),
+            entry: Entry::Held,
+            slept: Duration::ZERO,
+            busy: 0,
+            awaits: None,
+            answer: None,
+        };
+        Some(Self {
+            store,
+            script,
+            _servers: servers,
+            random: Random(seed | 1 << 40),
+            faults,
+            start: Instant::now(),
+            time: Duration::from_secs(1),
+            tip: 1,
+            front_ends: (0..FRONT_ENDS).map(front_end).collect(),
+            reports: Vec::new(),
+            sent: 0,
+            steps: 0,
+            callers: vec![None; CALLERS],
+            seen: 0,
+            answers: 0,
+            before: Vec::new(),
+            loses_at: None,
+            last_shown: 0,
+            seed,
+        })
+    }
+
+    /// The clock of a front end.
+    fn own_time(&self, front_end: usize) -> Instant {
+        self.start + self.time - self.front_ends[front_end].slept
+    }
+
+    fn is_busy(&self, front_end: usize) -> bool {
+        self.steps < self.front_ends[front_end].busy
+    }
+
+    fn report(&mut self, from: usize) {
+        if self.front_ends[from].awaits.is_some() || self.is_busy(from) {
+            return;
+        }
+        let sent = self.own_time(from);
+        self.sent += 1;
+        let front_end = &mut self.front_ends[from];
+        let newest = front_end.display.verified.get();
+        let blocks: Vec<BlockRef> = (1..=newest).rev().take(BLOCKS as usize).map(block).collect();
+        let work = B256::from(U256::from(newest));
+        let arguments = front_end.part.report(&front_end.display, &front_end.name, &blocks, work).to_vec();
+        front_end.awaits = Some(self.sent);
+        self.reports.push(Report { from, number: self.sent, arguments, sent });
+    }
+
+    /// The store executes a report, whether somebody still waits for it or not.
+    async fn execute(&mut self, at: usize) {
+        let Report { from, number, mut arguments, sent } = self.reports.swap_remove(at);
+        self.before.push(self.store.command("HGETALL", KEY, &[]).await.unwrap());
+        let surplus = self.before.len().saturating_sub(12);
+        self.before.drain(..surplus);
+        arguments.extend([self.time.as_secs().to_string(), self.time.subsec_micros().to_string()]);
+        let arguments: Vec<Vec<u8>> = arguments.into_iter().map(String::into_bytes).collect();
+        let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
+        let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
+        let whole = |at: usize| u64::from_redis_value(told[at].clone()).unwrap();
+        let told = Told { part: text(0), round: whole(1), next: text(2), shown: text(3), at: whole(4) };
+        if self.faults == Faults::Store && told.at > self.last_shown && self.random.below(3) == 0 {
+            self.loses_at = Some(self.steps + self.random.below(60));
+        }
+        self.last_shown = told.at;
+        let front_end = &mut self.front_ends[from];
+        if front_end.awaits == Some(number) {
+            front_end.answer = Some((told, sent));
+        }
+    }
+
+    fn obey(&mut self, number: usize) {
+        if self.is_busy(number) {
+            return;
+        }
+        let front_end = &mut self.front_ends[number];
+        let Some((told, sent)) = front_end.answer.take() else { return };
+        front_end.awaits = None;
+        let step = front_end.part.obey(&told, sent, &front_end.display);
+        front_end.entry = step.entry.unwrap_or(front_end.entry);
+        if step.again {
+            self.report(number);
+        }
+    }
+
+    async fn shown(&self) -> Option<u64> {
+        self.store.command("HGET", KEY, &[b"at".to_vec()]).await.unwrap()
+    }
+
+    /// Takes a caller's message one step further.
+    async fn ask(&mut self, caller: usize) {
+        let next = match self.callers[caller] {
+            None => Some(Message::Came { at: self.random.index(FRONT_ENDS), floor: self.seen }),
+            Some(Message::Came { at, floor }) => {
+                Some(Message::Looked { at, floor, shown: self.shown().await })
+            }
+            Some(Message::Looked { at, floor, shown }) => {
+                let covers = self.front_ends[at].part.covers();
+                Some(match shown.is_some_and(|shown| shown <= covers) {
+                    true => Message::Assured { at, floor },
+                    false => Message::Came { at, floor },
+                })
+            }
+            Some(Message::Assured { at, floor }) => match self.front_ends[at].entry {
+                Entry::Until(end) if self.own_time(at) < end => Some(Message::Entered { at, floor }),
+                Entry::Behind => None,
+                _ => Some(Message::Assured { at, floor }),
+            },
+            Some(Message::Entered { at, floor }) => {
+                let block = self.front_ends[at].display.served().unwrap().number;
+                Some(Message::Answered { at, floor, block })
+            }
+            Some(Message::Answered { at, floor, block }) => {
+                let seed = self.seed;
+                assert!(block >= floor, "block {floor}, then {block} at front end {at}, seed {seed}");
+                self.seen = self.seen.max(block);
+                self.answers += 1;
+                None
+            }
+        };
+        self.callers[caller] = next;
+    }
+
+    async fn lose(&mut self) {
+        let _: u64 = self.store.command("DEL", KEY, &[]).await.unwrap();
+        let choice = self.random.index(self.before.len() + 1);
+        if let Some(fields) = self.before.get(choice).filter(|fields| !fields.is_empty()) {
+            let fields: Vec<Vec<u8>> = fields.iter().map(|text| text.clone().into_bytes()).collect();
+            let _: u64 = self.store.command("HSET", KEY, &fields).await.unwrap();
+        }
+        self.before.clear();
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.time += Duration::from_millis(millis);
+        let stand_still = self.faults == Faults::Clocks;
+        for number in 0..FRONT_ENDS {
+            if stand_still && self.is_busy(number) {
+                self.front_ends[number].slept += Duration::from_millis(millis);
+            }
+        }
+    }
+
+    /// One thing happens.
+    async fn step(&mut self) {
+        self.steps += 1;
+        if self.loses_at == Some(self.steps) {
+            self.lose().await;
+        }
+        let front_end = self.random.index(FRONT_ENDS);
+        match self.random.below(1_000) {
+            0..150 => {
+                let millis = self.random.below(15);
+                self.pass(millis);
+            }
+            // An emptied store cannot know what only front ends know that are silent for longer than a report counts.
+            150..153 if self.faults == Faults::Clocks => {
+                let millis = self.random.below(2 * LIFETIME.as_millis() as u64);
+                self.pass(millis);
+            }
+            153..158 if self.faults == Faults::Clocks => {
+                self.front_ends[front_end].busy = self.steps + self.random.below(600)
+            }
+            158..170 => self.tip += 1,
+            170..250 => {
+                let verified = &self.front_ends[front_end].display.verified;
+                verified.set(self.tip.min(verified.get() + 1));
+            }
+            250..350 => self.report(front_end),
+            350..460 if !self.reports.is_empty() => {
+                let at = self.random.index(self.reports.len());
+                self.execute(at).await;
+            }
+            460..560 => self.obey(front_end),
+            // The front end gives the report up. The store may still execute it, at any time.
+            560..564 => (self.front_ends[front_end].awaits, self.front_ends[front_end].answer) = (None, None),
+            564..566 if !self.reports.is_empty() => {
+                let at = self.random.index(self.reports.len());
+                let lost = self.reports.swap_remove(at);
+                let sender = &mut self.front_ends[lost.from];
+                if sender.awaits == Some(lost.number) {
+                    sender.awaits = None;
+                }
+            }
+            566 if self.faults == Faults::Store => self.lose().await,
+            _ => {
+                let caller = self.random.index(CALLERS);
+                self.ask(caller).await;
+            }
+        }
+    }
+
+    /// Without further faults all front ends show the newest block.
+    async fn settles(&mut self) {
+        self.front_ends.iter_mut().for_each(|front_end| front_end.busy = 0);
+        for _ in 0..2_000 {
+            self.pass(20);
+            for number in 0..FRONT_ENDS {
+                self.front_ends[number].display.verified.set(self.tip);
+                self.report(number);
+                while let Some(at) = self.reports.iter().position(|report| report.from == number) {
+                    self.execute(at).await;
+                }
+                self.obey(number);
+            }
+            let shows = |front_end: &FrontEnd| {
+                let open = matches!(front_end.entry, Entry::Until(_));
+                open && front_end.display.served().is_some_and(|head| head.number == self.tip)
+            };
+            if self.front_ends.iter().all(shows) {
+                return;
+            }
+        }
+        panic!("the front ends do not agree any more, seed {}", self.seed);
+    }
+}
+
+async fn run(faults: Faults, first_seed: u64, runs: u64, steps: u32) {
+    let mut answers = 0;
+    for seed in first_seed..first_seed + runs {
+        let Some(mut model) = Model::new(faults, seed).await else { return };
+        for _ in 0..steps {
+            model.step().await;
+        }
+        model.settles().await;
+        assert!(model.seen > 3, "{} blocks were seen, seed {seed}", model.seen);
+        answers += model.answers;
+    }
+    assert!(answers > 500, "{answers} answers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_head_never_goes_back_whatever_clocks_leases_and_late_reports_do() {
+    run(Faults::Clocks, 1, 12, 8_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_head_never_goes_back_when_the_store_is_emptied_or_loses_its_last_changes() {
+    run(Faults::Store, 101, 12, 8_000).await;
+}
