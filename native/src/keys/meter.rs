@@ -40,6 +40,30 @@ pub struct Usage {
     pub today: u64,
 }
 
+impl Usage {
+    /// Begins a day, if it is another one than that of the counts.
+    fn begin_day(&mut self, today: u64) {
+        let (day, kept) = day_of(self.day, today);
+        self.day = day;
+        if !kept {
+            self.today = 0;
+        }
+    }
+}
+
+/// The day to count on, and whether the count of a day belongs to it: a clock that was set back must not give a second quota
+/// for the day. A day that lies further ahead than the next one was never there: what a wrong clock counted on it is of
+/// today, so that it ends with today.
+pub(crate) const fn day_of(counted: u64, today: u64) -> (u64, bool) {
+    if counted < today {
+        (today, false)
+    } else if counted > today.saturating_add(1) {
+        (today, true)
+    } else {
+        (counted, true)
+    }
+}
+
 /// The period of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
@@ -132,10 +156,7 @@ impl Meter {
 
     fn admit(&mut self, rules: &Rules, charge: &Charge, now: Moment) -> Result<Option<Standing>, Exceeded> {
         let today = now.seconds / DAY;
-        // A clock that was set back must not give a second quota for the day.
-        if today > self.usage.day {
-            (self.usage.day, self.usage.today) = (today, 0);
-        }
+        self.usage.begin_day(today);
         let requests = u64::from(charge.requests);
         let mut standing = None;
         if let Some(limit) = rules.per_day {
@@ -208,6 +229,23 @@ mod tests {
         assert!(meter.take(&rules, &charge(1), noon).is_err(), "the clock was set back");
         let usage = meter.usage();
         assert_eq!((usage.requests, usage.refused, usage.classes["eth"], usage.today), (20, 3, 20, 10));
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_blocks_a_quota_until_the_end_of_the_day_at_most() {
+        let rules = Rules { per_day: Some(10), ..Rules::default() };
+        for ahead in [1, 2, 3, 365, 1_000_000] {
+            let mut meter = Meter::default();
+            let today = 20_000;
+            assert!(meter.take(&rules, &charge(7), at((today + ahead) * DAY)).is_ok());
+            // The clock is right again, and the program may be started anew.
+            let mut meter = Meter::new(meter.usage().clone());
+            assert!(meter.take(&rules, &charge(3), at(today * DAY)).is_ok(), "{ahead} days");
+            assert!(meter.take(&rules, &charge(1), at(today * DAY + 1)).is_err(), "{ahead} days");
+            let healed = if ahead == 1 { today + 2 } else { today + 1 };
+            assert!(meter.take(&rules, &charge(10), at(healed * DAY)).is_ok(), "{ahead} days");
+            assert!(meter.take(&rules, &charge(1), at(healed * DAY + 1)).is_err(), "{ahead} days");
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub use error::KeyError;
 #[cfg(feature = "cluster")]
 pub(crate) use gcra::{Gcra, Rate};
 pub(crate) use inspect::{Inspected, Unfit, inspect};
+#[cfg(feature = "cluster")]
+pub(crate) use meter::day_of;
 pub use meter::{Charge, Exceeded, Standing, Usage, Window};
 pub use record::Record;
 pub use registry::{MAX_KEYS, Registry};

@@ -120,6 +120,54 @@ async fn a_clock_that_is_set_back_neither_locks_a_key_out_nor_gives_its_burst_ag
     assert_eq!(take(back + 10, 0).await, (0, 100));
 }
 
+/// What the script admits of messages of one request, with ten of a day.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_ahead_blocks_a_quota_until_the_end_of_the_day_at_most() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let store = servers.connect("ahead").await;
+    let script = script_with_time();
+    let admitted = async |key: &str, day: u64| {
+        let mut count = 0;
+        for second in 0..20 {
+            let arguments = [0, 0, 10, 0, 0, 0, 1, 0, day * 86_400 + second];
+            let arguments = arguments.map(|number: u64| number.to_string().into_bytes());
+            let answer: Vec<i64> = store.script(&script, key, &arguments).await.unwrap();
+            count += u32::from(answer[3] == 0);
+        }
+        count
+    };
+    let today = 20_000;
+    for ahead in [1, 2, 365, 1_000_000] {
+        let key = format!("ahead{ahead}");
+        assert_eq!(admitted(&key, today + ahead).await, 10);
+        // No second quota for the same day.
+        assert_eq!(admitted(&key, today).await, 0, "{ahead} days");
+        let healed = if ahead == 1 { today + 2 } else { today + 1 };
+        assert_eq!(admitted(&key, healed).await, 10, "{ahead} days");
+        let left = store.command::<i64>("PTTL", &key, &[]).await.unwrap();
+        assert!(left < 3 * 86_400_000, "{left} ms");
+    }
+    // What somebody has written into the store.
+    let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
+    for (number, fields) in [
+        ["d", "9000000000000000", "c", "10"],
+        ["d", "nan", "c", "inf"],
+        ["d", "-1", "c", "x"],
+        ["d", "20000", "c", "-1000000"],
+        ["d", "1e300", "c", "1e300"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("forged{number}");
+        store.command::<u64>("HSET", &key, &texts(&fields)).await.unwrap();
+        assert!(admitted(&key, today).await <= 10, "{fields:?}");
+        assert_eq!(admitted(&key, today + 1).await, 10, "{fields:?}");
+    }
+    store.set("text", b"x", Duration::from_secs(60)).await.unwrap();
+    assert_eq!(admitted("text", today).await, 10);
+}
+
 /// Sends messages over all front ends as fast as they are answered; returns the weight that was admitted.
 async fn flood(front_ends: &[Arc<ClusterAccess>], record: &Record, time: Duration) -> u64 {
     let end = Instant::now() + time;
@@ -294,4 +342,15 @@ async fn a_failover_and_a_flush_start_the_counters_anew_and_nothing_hangs() {
         access.metrics().decisions(Decision::Store) > before
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn front_ends_that_somebody_has_noted_in_the_store_take_no_share() {
+    let Some(servers) = cluster() else { return };
+    let store = servers.connect("ghosts").await;
+    let ghosts = ["9000000000", "a", "9000000001", "b", "inf", "c"].map(|text| text.as_bytes().to_vec());
+    assert_eq!(store.command::<u64>("ZADD", "front-ends", &ghosts).await.unwrap(), 3);
+    let Some(service) = Service::start(&servers, "ghosts", 1).await else { return };
+    let metrics = service.front_ends[0].metrics();
+    wait_until("the count of front ends", || async { metrics.front_ends() == 1 }).await;
 }

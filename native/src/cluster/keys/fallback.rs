@@ -1,7 +1,7 @@
 //! What a front end admits while the store does not answer.
 
 use super::limits::{Demand, Limits};
-use crate::keys::{Exceeded, Gcra, Standing};
+use crate::keys::{Exceeded, Gcra, Standing, day_of};
 use crate::unix_time::DAY;
 
 /// All front ends together admit at most one in so many of what the shared limit would.
@@ -42,8 +42,10 @@ impl Fallback {
     ) -> Result<Option<Standing>, Exceeded> {
         let parts = at.front_ends.max(1).saturating_mul(STRICTER);
         let today = at.unix / DAY;
-        if today > self.day {
-            (self.day, self.today, self.untold) = (today, 0, 0);
+        let (day, kept) = day_of(self.day, today);
+        self.day = day;
+        if !kept {
+            (self.today, self.untold) = (0, 0);
         }
         if let Some(most) = limits.per_day {
             let share = most.saturating_sub(at.known) / u64::from(parts);
@@ -71,7 +73,7 @@ impl Fallback {
     /// The requests of a day that the store must be told of. They count as told.
     pub(super) fn tell(&mut self, unix: u64) -> u64 {
         let untold = std::mem::take(&mut self.untold);
-        if self.day == unix / DAY { untold } else { 0 }
+        if day_of(self.day, unix / DAY).1 { untold } else { 0 }
     }
 
     /// Notes that the store was not told. What it was told of and did not answer is told again: rather twice than never.
@@ -105,6 +107,18 @@ mod tests {
         let sum: usize = (0..3).map(|_| admitted(&mut Fallback::default())).sum();
         // Half of 120 at once and of 60 a second for ten seconds.
         assert!((350..=363).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_does_not_block_the_days_after() {
+        let limits = limits(None, 1, Some(20));
+        let demand = limits.demand(&Charge { requests: 1, weight: 1, classes: Vec::new() });
+        let mut fallback = Fallback::default();
+        let mut count = |day: u64| {
+            let at = Moment { front_ends: 1, nanos: 0, unix: day * DAY, known: 0 };
+            (0..50).filter(|_| fallback.take(&limits, &demand, at).is_ok()).count()
+        };
+        assert_eq!((count(30_000), count(20_000), count(20_001)), (10, 0, 10));
     }
 
     #[test]

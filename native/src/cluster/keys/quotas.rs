@@ -23,12 +23,14 @@ const CENSUS: Duration = Duration::from_secs(2);
 /// How long a higher number of front ends is believed, if some cannot reach the store any more.
 const BELIEVED: Duration = Duration::from_secs(60);
 
-/// Notes a front end, forgets those that were silent for 10 seconds, and counts them. The time is the store's.
+/// Notes a front end, forgets those that were silent for 10 seconds or come from a later time, and counts them. The time
+/// is the store's.
 static PRESENT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local now = tonumber(redis.call('TIME')[1])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 10)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '(' .. now, '+inf')
 redis.call('EXPIRE', KEYS[1], 60)
 return redis.call('ZCARD', KEYS[1])",
     )

@@ -15,18 +15,34 @@ local now = redis.call('TIME')
 local seconds, nanos = tonumber(now[1]), tonumber(now[2]) * 1000
 local size, most = tonumber(ARGV[1]), tonumber(ARGV[3])
 
-local kept = redis.call('HMGET', KEYS[1], 's', 'n', 'd', 'c', 'a')
+local kept = redis.pcall('HMGET', KEYS[1], 's', 'n', 'd', 'c', 'a')
+if kept.err then
+  -- This script has not written it.
+  redis.call('DEL', KEYS[1])
+  kept = {}
+end
+for at = 1, 5 do
+  local value = tonumber(kept[at] or '')
+  -- Nor has it written what is no number, or none that it could count on with.
+  kept[at] = value and math.abs(value) < 2 ^ 53 and value or nil
+end
 local used = 0
 if kept[1] and kept[2] then
-  used = (tonumber(kept[1]) - seconds) * 1e9 + tonumber(kept[2]) - nanos
+  used = (kept[1] - seconds) * 1e9 + kept[2] - nanos
   -- A clock that was set back, or that of a replica that took over, must not make the wait longer: no time has passed.
-  local ahead = kept[5] and (tonumber(kept[5]) - seconds * 1e6 - nanos / 1e3) * 1e3 or 0
+  local ahead = kept[5] and (kept[5] - seconds * 1e6 - nanos / 1e3) * 1e3 or 0
   used = math.max(0, used - math.max(0, ahead))
 end
+-- No message makes the wait longer than its own cost beyond the burst.
+used = math.min(used, size + 2 ^ 50)
 local today, count = math.floor(seconds / 86400), 0
--- A clock that was set back must not give a second quota for the day.
-if kept[3] and kept[4] and tonumber(kept[3]) >= today then
-  today, count = tonumber(kept[3]), tonumber(kept[4])
+-- A clock that was set back must not give a second quota for the day. A day that lies further ahead than the next one was
+-- never there: what a wrong clock counted on it is of today, so that it ends with today.
+if kept[3] and kept[4] and kept[3] >= today then
+  count = math.max(0, kept[4])
+  if kept[3] == today + 1 then
+    today = kept[3]
+  end
 end
 count = count + tonumber(ARGV[5])
 
