@@ -10,7 +10,7 @@ use super::rules::{Change, Rules};
 
 /// A command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "lowercase")]
+#[serde(tag = "command", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Command {
     /// Make a key.
     Create {

@@ -86,9 +86,10 @@ impl Rules {
     }
 }
 
-/// A change of a key's name and limits. `None` leaves a limit as it is.
+/// A change of a key's name and limits. `None` leaves a limit as it is. A member that does not exist is refused: a limit whose
+/// name is misspelt would not be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Change {
     /// The name.
     pub name: Option<String>,

@@ -1,5 +1,7 @@
 //! What the page asks for. All of it is POST with JSON, so that nothing about keys is in an address.
 
+use std::fmt::{self, Formatter};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -7,8 +9,9 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::response::Response;
 use axum::routing::post;
 use axum::{Router, middleware};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use tracing::info;
 
 use super::overview::Overview;
@@ -53,7 +56,7 @@ struct Keys {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Create {
-    change: Change,
+    change: Object<Change>,
 }
 
 /// A new key. Its text is shown this once.
@@ -67,7 +70,7 @@ struct Created {
 #[serde(deny_unknown_fields)]
 struct Limit {
     id: String,
-    change: Change,
+    change: Object<Change>,
 }
 
 #[derive(Deserialize)]
@@ -115,8 +118,32 @@ pub(super) fn routes(state: &Arc<state::State>) -> Router<Arc<state::State>> {
         .layer(DefaultBodyLimit::max(BODY))
 }
 
+/// A JSON object. Without this, a list would be taken for its members in their order.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
-    serde_json::from_slice(body).map_err(Refusal::Body)
+    let Object(read) = serde_json::from_slice(body).map_err(|error| Refusal::body(&error))?;
+    Ok(read)
 }
 
 async fn overview(State(state): Shared, body: Bytes) -> Response {
@@ -152,7 +179,7 @@ async fn list(State(state): Shared, body: Bytes) -> Response {
 
 async fn create(State(state): Shared, body: Bytes) -> Response {
     let run = async {
-        let Create { change } = read(&body)?;
+        let Create { change: Object(change) } = read(&body)?;
         let (text, record) = state.keys.create(&change).await?;
         info!("admin page: key {} was made", record.id);
         Ok(Created { key: text.reveal(), id: record.id })
@@ -162,7 +189,7 @@ async fn create(State(state): Shared, body: Bytes) -> Response {
 
 async fn limit(State(state): Shared, body: Bytes) -> Response {
     let run = async {
-        let Limit { id, change } = read(&body)?;
+        let Limit { id, change: Object(change) } = read(&body)?;
         let changed = state.keys.limit(&id, &change).await?;
         info!("admin page: the limits of key {} were changed", changed.id);
         Ok(changed)

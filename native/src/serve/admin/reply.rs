@@ -39,7 +39,7 @@ pub(super) enum Refusal {
     ContentType,
     /// The body does not decode.
     #[error("the request cannot be read: {0}")]
-    Body(serde_json::Error),
+    Body(String),
     /// The command failed.
     #[error(transparent)]
     Keys(#[from] ClusterKeyError),
@@ -48,7 +48,15 @@ pub(super) enum Refusal {
     NotFound,
 }
 
+/// Longest part of a reason that is told: it repeats what came.
+const REASON: usize = 300;
+
 impl Refusal {
+    /// The body does not decode for this reason.
+    pub(super) fn body(error: &serde_json::Error) -> Self {
+        Self::Body(error.to_string().chars().take(REASON).collect())
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
