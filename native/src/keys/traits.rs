@@ -20,6 +20,15 @@ pub trait Keys: Send + Sync + 'static {
     /// # Errors
     /// The keys cannot be asked for, which says nothing about the key.
     fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>>;
+
+    /// Does what [`Self::find`] does for an id that does not exist, for one that does and came with a wrong secret: otherwise
+    /// the time of a refusal would tell which ids exist. Nothing, where both are looked up in memory.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    fn refuse<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// The place where the keys are cannot be reached.

@@ -46,8 +46,11 @@ impl Entry {
         };
         let key = KeyText::parse(segment).ok_or(Refusal::Invalid)?;
         let record = access.keys.find(key.id()).await.map_err(|_| Refusal::Unavailable)?;
-        // An unknown id and a wrong secret take the same time.
+        // An unknown id and a wrong secret take the same way.
         let known = key.has(record.as_ref().map(|record| &record.hash));
+        if record.is_some() && !known {
+            access.keys.refuse(key.id()).await.map_err(|_| Refusal::Unavailable)?;
+        }
         let record = record.filter(|_| known).ok_or(Refusal::Invalid)?;
         let tenant = Tenant::new(access, &record, origin(headers), client.address);
         tenant.check(&record)?;

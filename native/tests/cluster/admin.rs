@@ -7,7 +7,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
 use reqwest::{RequestBuilder, Response};
 use rootlight::dev::Mining;
 use rootlight_index::testkit::PostgresServer;
-use rootlight_native::cluster::keys::{ClusterKeys, MAX_PAGE};
+use rootlight_native::cluster::keys::{ClusterKeys, Level, MAX_PAGE};
 use rootlight_native::local::LocalOptions;
 use rootlight_native::serve::{AdminPage, AdminParts, AdminToken};
 use rootlight_native::server::{Entry, ServerConfig};
@@ -234,6 +234,83 @@ async fn keys_made_here_work_at_once_and_revoked_ones_stop() {
     }
     assert_eq!(world.ask("/api/keys/limit", json!({"id": id, "change": {}})).await.0, 409);
     used(&world, id).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_does_not_exist_and_a_list_for_an_object_are_refused_and_change_nothing() {
+    let Some(servers) = cluster() else { return };
+    let Some(world) = World::start(&servers, "admin-members").await else { return };
+    let made = world.done("/api/keys/create", json!({"change": {"name": "shop", "perSecond": 5}})).await;
+    let id = made["id"].as_str().unwrap();
+    let changes = [
+        json!({"per_second": 5}),
+        json!({"perSecond": 5, "perday": 1}),
+        json!({"methodes": "eth_call"}),
+        json!({"name": "x", "rules": {}}),
+        json!({"": 1}),
+        json!(["x", 1]),
+        json!([]),
+        json!(null),
+        json!("perSecond"),
+        json!({("x".repeat(100_000)): 1}),
+    ];
+    for change in changes {
+        for (path, body) in [
+            ("/api/keys/create", json!({"change": change})),
+            ("/api/keys/limit", json!({"id": id, "change": change})),
+        ] {
+            let (status, answer) = world.ask(path, body).await;
+            assert_eq!(status, 400, "{path}: {answer}");
+            assert!(answer.to_string().len() < 1_000, "what came is not repeated at length");
+        }
+    }
+    for (path, body) in [
+        ("/api/keys/create", json!([{"perSecond": 5}])),
+        ("/api/keys/create", json!({"change": {}, "dryRun": true})),
+        ("/api/keys/limit", json!([id, {}])),
+        ("/api/keys/revoke", json!([id])),
+        ("/api/keys/revoke", json!({"id": id, "at": 1})),
+        ("/api/keys/list", json!(["", null, 5])),
+        ("/api/keys/list", json!({"limit": 5})),
+        ("/api/usage", json!([id, 3])),
+        ("/api/usage", json!({"key": id})),
+        ("/api/overview", json!([])),
+        ("/api/overview", json!({"x": 1})),
+    ] {
+        assert_eq!(world.ask(path, body.clone()).await.0, 400, "{path} {body}");
+    }
+    let twice = world.request("/api/keys/limit", &json!({}));
+    let twice = twice.body(format!(r#"{{"id":"{id}","change":{{"perSecond":7,"perSecond":9}}}}"#));
+    assert_eq!(twice.send().await.unwrap().status(), 400, "a member twice");
+    let listed = world.done("/api/keys/list", json!({})).await;
+    assert_eq!(listed["keys"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(
+        (&listed["keys"][0]["name"], &listed["keys"][0]["rules"]["perSecond"]),
+        (&json!("shop"), &json!(5))
+    );
+    assert_eq!(listed["keys"][0]["revoked"], Value::Null);
+}
+
+/// Look-ups are counted instead of time, which depends on the machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_secret_is_refused_after_the_same_look_ups_as_an_unknown_id() {
+    let Some(servers) = cluster() else { return };
+    let Some(world) = World::start(&servers, "admin-secrets").await else { return };
+    let made = world.done("/api/keys/create", json!({"change": {}})).await;
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    let secret = |text: &str| format!("{text}.{}", "A".repeat(43));
+    let metrics = world.service.front_ends[0].metrics();
+    let asked = || metrics.lookups(Level::Database) + metrics.lookups(Level::Absent);
+    // The front end remembers the key.
+    assert_eq!(world.call(0, key, "eth_chainId").await, 200);
+    for (text, refused) in [(id, true), ("aaaaaaaa", true), (id, false), ("aaaaaaaa", false)] {
+        let before = asked();
+        assert_eq!(world.call(0, &secret(text), "eth_chainId").await, 401);
+        // What was refused a moment ago may be remembered, on a machine that is not too busy.
+        let looked_up = asked() - before;
+        assert!(looked_up == 1 || (!refused && looked_up == 0), "{text}: {looked_up} look-ups");
+    }
+    assert_eq!(world.call(0, key, "eth_chainId").await, 200, "the owner is not disturbed");
 }
 
 /// The usage of the only key is that of the service.

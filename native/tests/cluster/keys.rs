@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use alloy_primitives::B256;
 use futures::future::join_all;
 use rootlight_index::testkit::PostgresServer;
 use rootlight_native::cluster::keys::{ClusterAccess, ClusterKeyError, ClusterKeys, Level};
-use rootlight_native::keys::{Change, Filters as _, KeyError, Keys as _, Quotas as _, Topic, Unavailable};
+use rootlight_native::keys::{
+    Change, Filters as _, KeyError, Keys as _, Quotas as _, Record, Rules, Topic, Unavailable,
+};
 
 use crate::servers::{Servers, cluster, wait_until};
 use crate::setup::{Service, charge, database};
@@ -93,30 +96,113 @@ async fn a_revocation_that_nobody_announces_is_effective_after_two_polls() {
     }
 }
 
+/// What somebody who can write to the store puts there counts for nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stale_copy_of_the_store_is_found_out() {
+async fn a_copy_that_no_front_end_has_put_into_the_store_counts_for_nothing() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let Some(service) = Service::start(&servers, "stale", 1).await else { return };
-    let record = service.key(&Change::default()).await;
+    let Some(service) = Service::start(&servers, "forged", 1).await else { return };
+    let record = service.key(&Change { per_second: Some(1), ..Change::default() }).await;
+    let store = servers.connect("forged").await;
+    let name = format!("key:{}", record.id);
+    wait_until("the copy", || async { store.get(&name).await.unwrap().is_some() }).await;
+    let copy = store.get(&name).await.unwrap().unwrap();
+    let operator = Record {
+        id: "dddddddd".into(),
+        number: u32::MAX,
+        hash: B256::repeat_byte(3),
+        rules: Rules { operator: true, ..Rules::default() },
+        ..Record::clone(&record)
+    };
+    let raised =
+        Record { id: record.id.clone(), hash: record.hash, number: record.number, ..operator.clone() };
+    let json = |record: &Record| serde_json::to_vec(record).unwrap();
+    let forged = |head: &[u8], record: &Record| [head, &json(record)].concat();
+    for (id, value) in [
+        // The copy of another key, as it is and with a revision that none reaches.
+        ("aaaaaaaa", copy.clone()),
+        ("aaaaaaab", [b"9000000000000000 ".as_slice(), copy.strip_prefix(b"0 ").unwrap()].concat()),
+        // Values without a code, in the form of now and of an earlier version, and with a code of nothing.
+        ("bbbbbbbb", b"7 {}".to_vec()),
+        ("dddddddd", forged(b"0 ", &operator)),
+        ("dddddddd", forged(&[b"0 ".as_slice(), &[0; 32], b"0 0 4000000000 "].concat(), &operator)),
+        ("dddddddd", Vec::new()),
+    ] {
+        store.set(&format!("key:{id}"), &value, Duration::from_secs(60)).await.unwrap();
+        let fresh = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
+        assert_eq!(fresh.find(id).await, Ok(None), "{id}");
+        assert_eq!(store.get(&format!("key:{id}")).await.unwrap(), None, "it is removed");
+    }
+    for head in [b"0 ".as_slice(), &copy[..34], &copy[..copy.len() - json(&record).len()]] {
+        store.set(&name, &forged(head, &raised), Duration::from_secs(60)).await.unwrap();
+        let fresh = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
+        assert_eq!(fresh.find(&record.id).await, Ok(Some(record.clone())));
+        assert_eq!(fresh.metrics().lookups(Level::Store), 0);
+        wait_until("the copy is back", || async {
+            let found = store.get(&name).await.unwrap();
+            found.is_some_and(|found| found.ends_with(&json(&record)))
+        })
+        .await;
+    }
+    let fresh = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
+    assert_eq!(fresh.find(&record.id).await, Ok(Some(record.clone())));
+    assert_eq!(fresh.metrics().lookups(Level::Store), 1, "the copy is right again");
+}
+
+/// As after a failover that lost the change, or if somebody puts back what was there.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
+    let Some(servers) = Servers::single(&[]) else { return };
+    let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
+    let Some(service) = Service::with(postgres.clone(), &servers, "stale", 1).await else { return };
+    let change = Change { operator: Some(true), ..Change::default() };
+    let (record, other) = (service.key(&change).await, service.key(&Change::default()).await);
     let store = servers.connect("stale").await;
     let name = format!("key:{}", record.id);
     wait_until("the copy", || async { store.get(&name).await.unwrap().is_some() }).await;
     let copy = store.get(&name).await.unwrap().unwrap();
-    // A copy of a key under the id of another one counts for nothing.
-    store.set("key:aaaaaaaa", &copy, Duration::from_secs(60)).await.unwrap();
-    store.set("key:bbbbbbbb", b"7 {}", Duration::from_secs(60)).await.unwrap();
-    assert_eq!(service.front_ends[0].find("aaaaaaaa").await, Ok(None));
-    assert_eq!(service.front_ends[0].find("bbbbbbbb").await, Ok(None));
     service.admin.revoke(&record.id).await.unwrap();
-    // As after a failover that lost the change, with a revision that none reaches.
-    let old = [b"9000000000000000 ".as_slice(), copy.strip_prefix(b"0 ").unwrap()].concat();
-    store.set(&name, &old, Duration::from_secs(60)).await.unwrap();
+    wait_until("the revocation", || is_revoked(&service.front_ends[0], &record.id)).await;
+    store.set(&name, &copy, Duration::from_secs(60)).await.unwrap();
     let late = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
-    assert!(!is_revoked(&late, &record.id).await, "the store is asked first");
-    assert_eq!(late.metrics().lookups(Level::Store), 1);
-    wait_until("the comparison with the database", || is_revoked(&late, &record.id)).await;
+    assert!(is_revoked(&late, &record.id).await, "the first answer is right");
+    assert_eq!((late.metrics().lookups(Level::Store), late.metrics().lookups(Level::Database)), (0, 1));
+    wait_until("the copy is right", || async { store.get(&name).await.unwrap().unwrap() != copy }).await;
     let next = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
-    wait_until("the store is right again", || is_revoked(&next, &record.id)).await;
+    assert!(is_revoked(&next, &record.id).await);
+    assert_eq!(next.metrics().lookups(Level::Store), 1, "the copy is right again");
+    // While the database cannot be asked, an older copy is all that there is: it gives no operator's rights.
+    store.set(&name, &copy, Duration::from_secs(60)).await.unwrap();
+    let last = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
+    postgres.end("QUIT");
+    let found = last.find(&record.id).await.unwrap().unwrap();
+    assert!(!found.rules.operator && found.hash == record.hash);
+    assert!(last.find(&other.id).await.unwrap().is_some(), "keys of the store are found");
+    postgres.run();
+    wait_until("the database answers", || async {
+        last.find(&record.id).await.is_ok_and(|found| found.is_some_and(|key| key.revoked.is_some()))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_makes_no_other_key_unknown() {
+    let Some(servers) = cluster() else { return };
+    let Some(service) = Service::start(&servers, "damaged", 1).await else { return };
+    let (bad, good) = (service.key(&Change::default()).await, service.key(&Change::default()).await);
+    let client = service.database.connect().await.unwrap();
+    let damage = format!(
+        "UPDATE service.state SET revision = revision + 1; UPDATE service.keys SET rules = '\"x\"', \
+         revision = (SELECT revision FROM service.state) WHERE id = '{}'",
+        bad.id
+    );
+    client.batch_execute(&damage).await.unwrap();
+    let silent = ClusterKeys::open(service.database.clone(), None).await.unwrap();
+    silent.revoke(&good.id).await.unwrap();
+    wait_until("the change after it", || is_revoked(&service.front_ends[0], &good.id)).await;
+    assert_eq!(service.front_ends[0].find(&bad.id).await, Ok(None));
+    let late = ClusterAccess::open(&service.database, servers.connect("damaged-late").await).await.unwrap();
+    let (found, lost) = tokio::join!(late.find(&good.id), late.find(&bad.id));
+    assert!(found.unwrap().unwrap().revoked.is_some() && lost == Ok(None));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -52,3 +52,33 @@ async fn a_full_book_is_written_in_parts_each_of_them_once() {
     assert_eq!(service.number("SELECT sum(requests)::bigint FROM service.usage_totals").await, all);
     assert_eq!(service.number("SELECT requests FROM service.usage_class_totals").await, all);
 }
+
+/// Values that PostgreSQL refuses, whoever brought them there.
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_that_the_database_refuses_stops_no_other() {
+    let Some(servers) = cluster() else { return };
+    let Some(service) = Service::start(&servers, "refused", 1).await else { return };
+    let (access, key) = (&service.front_ends[0], service.key(&Change::default()).await);
+    let client = service.database.connect().await.unwrap();
+    let full = "INSERT INTO service.usage (number, requests) VALUES (7, 9223372036854775807); \
+        ALTER TABLE service.usage_days ADD CHECK (number <> 1500)";
+    client.batch_execute(full).await.unwrap();
+    let mut used = Record::clone(&key);
+    for number in [u32::MAX, 1 << 31, u32::MAX - 1].into_iter().chain(1..=3_000) {
+        used.number = number;
+        access.take(&used, &charge(2)).await.unwrap();
+    }
+    // The front end itself writes, too.
+    crate::servers::wait_until("the flush", || async { access.flush().await.is_ok() }).await;
+    access.flush().await.unwrap();
+    let sums = "SELECT count(*) FROM service.usage WHERE requests = 2 AND number > 0";
+    assert_eq!(service.number(sums).await, 3_000 - 2, "all but two keys");
+    assert_eq!(service.number("SELECT requests FROM service.usage WHERE number = 0").await, 6);
+    let all = 2 * (3_000 - 2) + 6;
+    assert_eq!(service.number("SELECT sum(requests)::bigint FROM service.usage_totals").await, all);
+    // What comes later is counted.
+    used.number = 9;
+    access.take(&used, &charge(5)).await.unwrap();
+    access.flush().await.unwrap();
+    assert_eq!(service.number("SELECT requests FROM service.usage WHERE number = 9").await, 7);
+}

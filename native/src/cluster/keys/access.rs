@@ -21,6 +21,7 @@ use super::metrics::{Level, ServiceMetrics};
 use super::quotas::Counters;
 use super::usage::UsageBook;
 use super::{schema, shared};
+use crate::cluster::Seal;
 use crate::cluster::store::HotStore;
 use crate::keys::{
     Charge, Exceeded, Fanout, Filters, KeyError, Keys, Quotas, Record, Standing, Topic, Unavailable,
@@ -33,8 +34,8 @@ const MEMORY: u64 = 64 * 1024 * 1024;
 /// Longest time of a statement that a request waits for.
 const LOOKUP_TIME: Duration = Duration::from_secs(1);
 
-/// Longest time of a request for one key.
-const FIND_TIME: Duration = Duration::from_secs(2);
+/// Longest time of a request for one key: two statements, so that what the store has is known after them.
+const FIND_TIME: Duration = Duration::from_secs(3);
 
 /// Longest time of writing the usage.
 const FLUSH_TIME: Duration = Duration::from_secs(10);
@@ -102,11 +103,13 @@ impl ClusterAccess {
         getrandom::fill(&mut name).map_err(KeyError::Random)?;
         let name = HEXLOWER.encode(&name);
         let (memory, metrics) = (Arc::new(Memory::new(MEMORY)), ServiceMetrics::default());
-        let polling = line(LOOKUP_TIME);
-        let changes = Changes::open(store.clone(), polling, memory.clone(), metrics.clone(), grace).await?;
+        let (polling, seal) = (line(LOOKUP_TIME), Seal::new(secret));
+        let changes =
+            Changes::open((store.clone(), seal.clone()), polling, memory.clone(), metrics.clone(), grace)
+                .await?;
         let parts = Arc::new(Parts {
             secret,
-            lookups: Lookups::new(store.clone(), line(LOOKUP_TIME), memory.clone(), metrics.clone()),
+            lookups: Lookups::new((store.clone(), seal), line(LOOKUP_TIME), memory.clone(), metrics.clone()),
             counters: Arc::new(Counters::new(store.clone(), metrics.clone())),
             usage: UsageBook::new(name.clone(), metrics.clone()),
             usage_line: line(FLUSH_TIME),
@@ -177,6 +180,16 @@ impl Parts {
         }
     }
 
+    async fn refuse(&self, id: &str) -> Result<(), Unavailable> {
+        if self.memory.was_refused(id) {
+            return Ok(());
+        }
+        let looked_up = tokio::time::timeout(FIND_TIME, self.lookups.refuse(id));
+        looked_up.await.unwrap_or(Err(Unavailable))?;
+        self.memory.note_refused(id);
+        Ok(())
+    }
+
     async fn find(&self, id: &str) -> Result<Option<Arc<Record>>, Unavailable> {
         let known = match self.memory.get(id) {
             Some(_) if !self.changes.are_known() => return Err(Unavailable),
@@ -199,6 +212,10 @@ impl Parts {
 impl Keys for ClusterAccess {
     fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>> {
         Box::pin(self.parts.find(id))
+    }
+
+    fn refuse<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
+        Box::pin(self.parts.refuse(id))
     }
 }
 

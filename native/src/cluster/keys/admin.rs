@@ -12,6 +12,7 @@ use super::error::ClusterKeyError;
 use super::line::Line;
 use super::rows::{self, Versioned, whole};
 use super::{schema, shared};
+use crate::cluster::Seal;
 use crate::cluster::store::HotStore;
 use crate::keys::{Change, KeyError, KeyText, Listed, Record, Rules, Usage, is_id};
 use crate::unix_time::{DAY, unix_time};
@@ -27,6 +28,7 @@ pub struct ClusterKeys {
     pub(super) line: Line,
     /// `None` if it cannot be reached: front ends then learn of changes from the database.
     store: Option<Arc<HotStore>>,
+    seal: Seal,
 }
 
 impl std::fmt::Debug for ClusterKeys {
@@ -51,8 +53,12 @@ impl ClusterKeys {
     /// [`ClusterKeyError`]: the database cannot be reached or used.
     pub async fn open(database: Database, store: Option<Arc<HotStore>>) -> Result<Self, ClusterKeyError> {
         let line = Line::new(database, COMMAND_TIME);
-        line.run(async |client| schema::migrate(client).await).await?;
-        Ok(Self { line, store })
+        let secret = line.run(async |client| {
+            schema::migrate(client).await?;
+            schema::secret(client).await
+        });
+        let seal = Seal::new(secret.await?);
+        Ok(Self { line, store, seal })
     }
 
     /// Makes a key. Returns its text, which is not kept, and its record.
@@ -143,7 +149,7 @@ impl ClusterKeys {
     async fn announce(&self, changed: &Versioned, new_rate: bool) {
         let told = match &self.store {
             None => return,
-            Some(store) => shared::announce(store, changed, new_rate).await,
+            Some(store) => shared::announce(store, &self.seal, changed, new_rate).await,
         };
         if let Err(error) = told {
             warn!("front ends learn of the change from the database: {error}");

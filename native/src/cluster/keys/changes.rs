@@ -23,6 +23,7 @@ use super::memory::Memory;
 use super::metrics::ServiceMetrics;
 use super::rows;
 use super::shared;
+use crate::cluster::Seal;
 use crate::cluster::store::{Announcement, HotStore, StoreError};
 use crate::keys::is_id;
 
@@ -41,6 +42,7 @@ const NONE: i64 = -1;
 /// What a front end knows of changes.
 pub(super) struct Changes {
     store: Arc<HotStore>,
+    seal: Seal,
     line: Line,
     memory: Arc<Memory>,
     metrics: ServiceMetrics,
@@ -60,15 +62,17 @@ pub(super) struct Changes {
 impl Changes {
     /// Starts from the present revision of PostgreSQL; nothing is remembered yet.
     pub(super) async fn open(
-        store: Arc<HotStore>,
+        (store, seal): (Arc<HotStore>, Seal),
         line: Line,
         memory: Arc<Memory>,
         metrics: ServiceMetrics,
         grace: Duration,
     ) -> Result<Self, ClusterKeyError> {
         let known = line.run(async |client| rows::revision(client).await).await?;
+        memory.seen(known);
         Ok(Self {
             store,
+            seal,
             line,
             memory,
             metrics,
@@ -152,15 +156,21 @@ impl Changes {
             self.go_back(newest, revision);
             return Ok(false);
         }
-        for changed in &changes {
+        let rows::Changed { keys, ids, last } = changes;
+        let Some(last) = last else { return Ok(false) };
+        for id in ids.iter().filter(|id| keys.iter().all(|key| key.record.id != **id)) {
+            // It cannot be read, so that nobody knows what it allows.
+            self.memory.doubt(id);
+        }
+        for changed in &keys {
             self.memory.renew(changed);
         }
-        let Some(last) = changes.last() else { return Ok(false) };
-        self.known.store(last.revision, Ordering::Release);
+        self.memory.seen(last);
+        self.known.store(last, Ordering::Release);
         self.tell();
-        let put = changes.iter().map(|changed| shared::put(&self.store, changed));
+        let put = keys.iter().map(|changed| shared::put(&self.store, &self.seal, changed, revision));
         let _ = futures::future::join_all(put).await;
-        Ok(i64::try_from(changes.len()).unwrap_or(CHANGES) >= CHANGES)
+        Ok(i64::try_from(ids.len()).unwrap_or(CHANGES) >= CHANGES)
     }
 
     /// Goes back to the revision of a database that lacks changes which were read from it.

@@ -54,6 +54,15 @@ pub enum ClusterKeyError {
     },
 }
 
+impl ClusterKeyError {
+    /// Whether the database refused values: they are out of range, have a wrong form or break a rule of a table, and will
+    /// do so again.
+    pub(super) fn is_about_values(&self) -> bool {
+        let Self::Database(IndexError::Database(error)) = self else { return false };
+        error.code().is_some_and(|state| matches!(state.code().get(..2), Some("21" | "22" | "23")))
+    }
+}
+
 impl From<tokio_postgres::Error> for ClusterKeyError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Database(error.into())

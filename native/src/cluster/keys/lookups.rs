@@ -4,8 +4,13 @@
 //! once however many requests wait for it. So the database gets one statement at a time from a front end, even if
 //! somebody sends keys that do not exist as fast as possible. The store is asked by a task of its own, so that keys that it
 //! has do not wait behind those, also while the database stalls.
+//!
+//! A copy of the store is used at once if it was right at the last revision of the keys that this front end knows. One of
+//! another revision may be an old one that somebody has put back: the database is asked first, and the copy is used only
+//! if it does not answer.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +22,8 @@ use super::line::Line;
 use super::memory::{Known, Mark, Memory};
 use super::metrics::{Level, ServiceMetrics};
 use super::rows::{self, Versioned};
-use super::shared;
+use super::shared::{self, Copied};
+use crate::cluster::Seal;
 use crate::cluster::store::HotStore;
 use crate::keys::Unavailable;
 
@@ -41,8 +47,8 @@ struct Pending {
     waiting: HashMap<String, Vec<oneshot::Sender<Found>>>,
     /// Ids that the store is to be asked for.
     queue: VecDeque<String>,
-    /// Ids that the store does not have, and the database is to be asked for.
-    missing: VecDeque<String>,
+    /// Ids that the database is to be asked for, with what the store has of them.
+    missing: VecDeque<(String, Option<Copied>)>,
     /// Keys of the store that are not compared with the database yet.
     unchecked: HashSet<String>,
 }
@@ -50,10 +56,13 @@ struct Pending {
 /// Look-ups of keys.
 pub(super) struct Lookups {
     store: Arc<HotStore>,
+    seal: Seal,
     line: Line,
     memory: Arc<Memory>,
     metrics: ServiceMetrics,
     pending: Mutex<Pending>,
+    /// Whether the database answered when it was asked last.
+    answers: AtomicBool,
     asked: Notify,
     missing: Notify,
     unchecked: Notify,
@@ -61,14 +70,15 @@ pub(super) struct Lookups {
 
 impl Lookups {
     pub(super) fn new(
-        store: Arc<HotStore>,
+        (store, seal): (Arc<HotStore>, Seal),
         line: Line,
         memory: Arc<Memory>,
         metrics: ServiceMetrics,
     ) -> Self {
         let (pending, asked) = (Mutex::default(), Notify::new());
         let (missing, unchecked) = (Notify::new(), Notify::new());
-        Self { store, line, memory, metrics, pending, asked, missing, unchecked }
+        let answers = AtomicBool::new(true);
+        Self { store, seal, line, memory, metrics, pending, answers, asked, missing, unchecked }
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
@@ -77,25 +87,59 @@ impl Lookups {
 
     /// Asks for a key.
     pub(super) async fn find(&self, id: &str) -> Found {
-        let (sender, receiver) = oneshot::channel();
-        {
-            let mut pending = self.pending();
-            let Pending { waiting, queue, .. } = &mut *pending;
-            let room = queue.len() < MAX_IDS;
-            match waiting.get_mut(id) {
-                Some(senders) if senders.len() < MAX_WAITING => senders.push(sender),
-                None if room => {
-                    waiting.insert(id.to_owned(), vec![sender]);
-                    queue.push_back(id.to_owned());
-                }
-                _ => {
-                    self.metrics.lookup(Level::Refused);
-                    return Err(Unavailable);
-                }
+        let receiver = self.wait(id, |pending| {
+            let room = pending.queue.len() < MAX_IDS;
+            if room {
+                pending.queue.push_back(id.to_owned());
             }
-        }
+            room
+        });
         self.asked.notify_one();
-        receiver.await.unwrap_or(Err(Unavailable))
+        receiver?.await.unwrap_or(Err(Unavailable))
+    }
+
+    /// Looks a key up where one that does not exist is looked up: in the store, and in the database.
+    pub(super) async fn refuse(&self, id: &str) -> Result<(), Unavailable> {
+        // An error of the store makes the database be asked.
+        let _ = shared::get(&self.store, &self.seal, id).await;
+        let receiver = self.wait(id, |pending| {
+            let room = pending.missing.len() < MAX_IDS;
+            if room {
+                pending.missing.push_back((id.to_owned(), None));
+            }
+            room
+        });
+        self.missing.notify_one();
+        receiver?.await.unwrap_or(Err(Unavailable)).map(drop)
+    }
+
+    /// Waits with others for an id, which is put into a queue if nobody waits for it yet and there is room.
+    fn wait(
+        &self,
+        id: &str,
+        queue: impl FnOnce(&mut Pending) -> bool,
+    ) -> Result<oneshot::Receiver<Found>, Unavailable> {
+        let (sender, receiver) = oneshot::channel();
+        let mut pending = self.pending();
+        let waits = match pending.waiting.get_mut(id) {
+            Some(senders) if senders.len() < MAX_WAITING => {
+                senders.push(sender);
+                true
+            }
+            Some(_) => false,
+            None => {
+                let room = queue(&mut pending);
+                if room {
+                    pending.waiting.insert(id.to_owned(), vec![sender]);
+                }
+                room
+            }
+        };
+        drop(pending);
+        if !waits {
+            self.metrics.lookup(Level::Refused);
+        }
+        waits.then_some(receiver).ok_or(Unavailable)
     }
 
     /// Answers look-ups from the store, for ever, and passes on what it does not have.
@@ -108,9 +152,8 @@ impl Lookups {
             }
             let asked = self.memory.mark();
             let missing = self.ask_store(ids, asked).await;
-            for id in self.pass_on(missing) {
-                self.metrics.lookup(Level::Refused);
-                self.answer(&id, &Err(Unavailable));
+            for (id, copied) in self.pass_on(missing) {
+                self.do_without(&id, copied, Level::Refused);
             }
         }
     }
@@ -128,7 +171,7 @@ impl Lookups {
         }
     }
 
-    fn next(&self, queue: impl FnOnce(&mut Pending) -> &mut VecDeque<String>) -> Vec<String> {
+    fn next<T>(&self, queue: impl FnOnce(&mut Pending) -> &mut VecDeque<T>) -> Vec<T> {
         let mut pending = self.pending();
         let queue = queue(&mut pending);
         let count = queue.len().min(BATCH);
@@ -136,11 +179,14 @@ impl Lookups {
     }
 
     /// Has the database asked for ids; returns those for which there is no room.
-    fn pass_on(&self, mut ids: Vec<String>) -> Vec<String> {
+    fn pass_on(&self, mut ids: Vec<(String, Option<Copied>)>) -> Vec<(String, Option<Copied>)> {
         let mut pending = self.pending();
         let room = MAX_IDS.saturating_sub(pending.missing.len());
         let refused = ids.split_off(ids.len().min(room));
-        pending.missing.extend(ids);
+        // Keys that the store has do not wait behind ids that may not exist.
+        let (known, unknown): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, copied)| copied.is_some());
+        known.into_iter().for_each(|id| pending.missing.push_front(id));
+        pending.missing.extend(unknown);
         drop(pending);
         self.missing.notify_one();
         refused
@@ -154,25 +200,48 @@ impl Lookups {
         }
     }
 
-    /// Answers from the store; returns the ids that it does not have.
-    async fn ask_store(&self, ids: Vec<String>, asked: Mark) -> Vec<String> {
-        let found = join_all(ids.iter().map(|id| shared::get(&self.store, id))).await;
+    /// Answers from the store; returns the ids that the database must be asked for.
+    async fn ask_store(&self, ids: Vec<String>, asked: Mark) -> Vec<(String, Option<Copied>)> {
+        let found = join_all(ids.iter().map(|id| shared::get(&self.store, &self.seal, id))).await;
         let mut missing = Vec::new();
         for (id, found) in ids.into_iter().zip(found) {
             match found {
-                Ok(Some(found)) => {
+                Ok(Some(found)) if found.right_at == self.memory.newest() => {
                     self.metrics.lookup(Level::Store);
                     let record = if self.check_later(&id) {
-                        self.memory.put(found, asked)
+                        self.memory.put(found.key, asked)
                     } else {
-                        Arc::new(found.record)
+                        Arc::new(found.key.record)
                     };
                     self.answer(&id, &Ok(Known::Key(record)));
                 }
-                _ => missing.push(id),
+                // The database is asked again beside it.
+                Ok(Some(found)) if !self.answers.load(Ordering::Relaxed) => {
+                    self.check_later(&id);
+                    self.do_without(&id, Some(found), Level::Failed);
+                }
+                found => missing.push((id, found.ok().flatten())),
             }
         }
         missing
+    }
+
+    /// Answers without the database: by what the store has, if it has the key.
+    fn do_without(&self, id: &str, copied: Option<Copied>, level: Level) {
+        let found = match copied {
+            Some(Copied { key: Versioned { mut record, .. }, .. }) => {
+                self.metrics.lookup(Level::Store);
+                // Nobody can say that the key still has these rights.
+                record.rules.operator = false;
+                // It is not remembered, so that the next look-up asks again.
+                Ok(Known::Key(Arc::new(record)))
+            }
+            None => {
+                self.metrics.lookup(level);
+                Err(Unavailable)
+            }
+        };
+        self.answer(id, &found);
     }
 
     fn check_later(&self, id: &str) -> bool {
@@ -185,15 +254,18 @@ impl Lookups {
         room
     }
 
-    async fn ask_database(&self, ids: Vec<String>, asked: Mark) {
+    async fn ask_database(&self, ids: Vec<(String, Option<Copied>)>, asked: Mark) {
+        let (ids, copies): (Vec<String>, Vec<_>) = ids.into_iter().unzip();
+        // What the database has then is at least as new.
+        let right_at = self.memory.newest();
         let found = self.line.run(async |client| rows::find(client, &ids).await).await;
+        self.answers.store(found.is_ok(), Ordering::Relaxed);
         let found = match found {
             Ok(found) => found,
             Err(error) => {
                 debug!("{} keys cannot be asked for: {error}", ids.len());
-                for id in &ids {
-                    self.metrics.lookup(Level::Failed);
-                    self.answer(id, &Err(Unavailable));
+                for (id, copied) in ids.iter().zip(copies) {
+                    self.do_without(id, copied, Level::Failed);
                 }
                 return;
             }
@@ -211,12 +283,12 @@ impl Lookups {
             self.memory.put_absent(id);
             self.answer(id, &Ok(Known::Absent));
         }
-        self.put_all(&found).await;
+        self.put_all(&found, right_at).await;
     }
 
-    async fn put_all(&self, found: &[Versioned]) {
+    async fn put_all(&self, found: &[Versioned], right_at: i64) {
         // The store is a copy: what it misses is asked for again.
-        let _ = join_all(found.iter().map(|key| shared::put(&self.store, key))).await;
+        let _ = join_all(found.iter().map(|key| shared::put(&self.store, &self.seal, key, right_at))).await;
     }
 
     /// Compares keys of the store with the database, for ever: a server of the store that took over may have lost the
@@ -228,12 +300,14 @@ impl Lookups {
                 self.unchecked.notified().await;
                 continue;
             }
-            let asked = self.memory.mark();
-            match self.line.run(async |client| rows::find(client, &ids).await).await {
+            let (asked, right_at) = (self.memory.mark(), self.memory.newest());
+            let found = self.line.run(async |client| rows::find(client, &ids).await).await;
+            self.answers.store(found.is_ok(), Ordering::Relaxed);
+            match found {
                 Ok(found) => {
                     let wrong = self.compared(&ids, &found, asked);
                     let _ = join_all(wrong.iter().map(|id| shared::remove(&self.store, id))).await;
-                    self.put_all(&found).await;
+                    self.put_all(&found, right_at).await;
                 }
                 Err(error) => {
                     debug!("keys of the store are not compared: {error}");

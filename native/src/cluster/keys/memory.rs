@@ -58,6 +58,8 @@ impl Weighter<String, Entry> for Weight {
 pub(super) struct Memory {
     keys: Cache<String, Entry, Weight>,
     unknown: Cache<String, Instant>,
+    /// Keys that were refused, as `unknown` has ids that do not exist.
+    refused: Cache<String, Instant>,
     /// Keys of an earlier generation must be asked for again.
     generation: AtomicU64,
     /// Rises with every change that is learnt of.
@@ -80,6 +82,7 @@ impl Memory {
         Self {
             keys,
             unknown: Cache::new(UNKNOWN_IDS),
+            refused: Cache::new(UNKNOWN_IDS),
             generation: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             newest: AtomicI64::new(0),
@@ -97,6 +100,16 @@ impl Memory {
         }
         self.unknown.remove(id);
         None
+    }
+
+    /// Whether a key was refused a moment ago, for as long as an id is remembered not to exist.
+    pub(super) fn was_refused(&self, id: &str) -> bool {
+        self.refused.get(id).is_some_and(|since| since.elapsed() < UNKNOWN_FOR)
+    }
+
+    /// Notes that a key was refused.
+    pub(super) fn note_refused(&self, id: &str) {
+        self.refused.insert(id.to_owned(), Instant::now());
     }
 
     /// The present moment, to be taken before a key is asked for.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::B256;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
+use tracing::warn;
 
 use super::error::ClusterKeyError;
 use crate::keys::{Record, Usage};
@@ -42,11 +43,16 @@ fn record(row: &Row) -> Result<Versioned, ClusterKeyError> {
     Ok(Versioned { record: Record { id, number, name, hash, created, revoked, rules }, revision })
 }
 
-/// The keys with these ids; unknown ones are left out.
+/// Reads rows. One that is damaged is left out, so that it makes no other key unknown.
+fn sound(rows: &[Row]) -> Vec<Versioned> {
+    let read = |row| record(row).inspect_err(|error| warn!("a key is left out: {error}"));
+    rows.iter().filter_map(|row| read(row).ok()).collect()
+}
+
+/// The keys with these ids; unknown and damaged ones are left out.
 pub(super) async fn find(client: &Client, ids: &[String]) -> Result<Vec<Versioned>, ClusterKeyError> {
     let query = format!("SELECT {COLUMNS} FROM service.keys k WHERE k.id = ANY($1)");
-    let rows = client.query_typed(&query, &[(&ids, Type::TEXT_ARRAY)]).await?;
-    rows.iter().map(record).collect()
+    Ok(sound(&client.query_typed(&query, &[(&ids, Type::TEXT_ARRAY)]).await?))
 }
 
 /// The key with this id, locked until the end of the transaction.
@@ -64,16 +70,24 @@ pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
     Ok(client.query_typed_one("SELECT revision FROM service.state", &[]).await?.try_get(0)?)
 }
 
-/// The first keys that were changed after a revision, in order.
-pub(super) async fn changes(
-    client: &Client,
-    after: i64,
-    most: i64,
-) -> Result<Vec<Versioned>, ClusterKeyError> {
+/// Keys that were changed.
+pub(super) struct Changed {
+    /// Those that can be read, in order.
+    pub(super) keys: Vec<Versioned>,
+    /// The ids of all.
+    pub(super) ids: Vec<String>,
+    /// The revision of the last one.
+    pub(super) last: Option<i64>,
+}
+
+/// The first keys that were changed after a revision.
+pub(super) async fn changes(client: &Client, after: i64, most: i64) -> Result<Changed, ClusterKeyError> {
     let query =
         format!("SELECT {COLUMNS} FROM service.keys k WHERE k.revision > $1 ORDER BY k.revision LIMIT $2");
     let rows = client.query_typed(&query, &[(&after, Type::INT8), (&most, Type::INT8)]).await?;
-    rows.iter().map(record).collect()
+    let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+    let last = rows.last().map(|row| row.try_get(7)).transpose()?;
+    Ok(Changed { keys: sound(&rows), ids, last })
 }
 
 /// Keys with a number above `after`, with what they were used for, in order.

@@ -1,4 +1,8 @@
 //! What the store holds of keys: their records, and the revision of the last change.
+//!
+//! A record is a copy of what PostgreSQL has, with the revision of all keys at which it was right. It is sealed, so that
+//! whoever can write to the store cannot make one. An older copy can be put back: it is of an older revision then, and it
+//! counts for no longer than the store would have kept it.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -6,8 +10,10 @@ use std::time::Duration;
 use futures::future::join;
 
 use super::rows::Versioned;
+use crate::cluster::Seal;
 use crate::cluster::store::{HotStore, Script, StoreError};
 use crate::keys::Record;
+use crate::unix_time::unix_time;
 
 /// The channel on which changes are announced. A message is the id of the key.
 pub(super) const CHANNEL: &str = "keys";
@@ -51,25 +57,57 @@ pub(super) fn counters(id: &str) -> String {
     format!("quota:{id}")
 }
 
-/// The record of a key in the store. One that cannot be read, or is of another key, counts as absent.
-pub(super) async fn get(store: &HotStore, id: &str) -> Result<Option<Versioned>, StoreError> {
-    let Some(bytes) = store.get(&name(id)).await? else { return Ok(None) };
-    Ok(parse(&bytes).filter(|found| found.record.id == id))
+/// A copy of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Copied {
+    pub(super) key: Versioned,
+    /// The revision of all keys at which the copy was right.
+    pub(super) right_at: i64,
 }
 
-fn parse(bytes: &[u8]) -> Option<Versioned> {
+/// The copy of a key in the store. One that no front end has put there counts as absent, and is removed.
+pub(super) async fn get(store: &HotStore, seal: &Seal, id: &str) -> Result<Option<Copied>, StoreError> {
+    let name = name(id);
+    let Some(bytes) = store.get(&name).await? else { return Ok(None) };
+    let copied = parse(seal, &name, &bytes).filter(|copied| copied.key.record.id == id);
+    if copied.is_none() {
+        store.remove(&name).await?;
+    }
+    Ok(copied)
+}
+
+fn parse(seal: &Seal, name: &str, bytes: &[u8]) -> Option<Copied> {
+    let (revision, sealed) = number(bytes)?;
+    // The number before it is for the script only.
+    let (sealed_revision, rest) = number(seal.open(name, sealed)?)?;
+    let (right_at, rest) = number(rest)?;
+    let (put_at, record) = number(rest)?;
+    let is_kept = unix_time().abs_diff(u64::try_from(put_at).ok()?) <= LIFETIME.as_secs();
+    let record: Record = serde_json::from_slice(record).ok()?;
+    let key = Versioned { record, revision };
+    (sealed_revision == revision && is_kept).then_some(Copied { key, right_at })
+}
+
+/// A number, and what is behind the space after it.
+fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let at = bytes.iter().position(|byte| *byte == b' ')?;
-    let revision = std::str::from_utf8(bytes.get(..at)?).ok()?.parse().ok()?;
-    let record: Record = serde_json::from_slice(bytes.get(at.saturating_add(1)..)?).ok()?;
-    Some(Versioned { record, revision })
+    let (number, rest) = bytes.split_at_checked(at)?;
+    Some((std::str::from_utf8(number).ok()?.parse().ok()?, rest.split_first()?.1))
 }
 
-/// Puts a record into the store, unless a newer one is there.
-pub(super) async fn put(store: &HotStore, found: &Versioned) -> Result<(), StoreError> {
-    let text = serde_json::to_vec(&found.record).map_err(|error| StoreError::Answer(error.to_string()))?;
+/// Puts a copy of a key into the store, unless a newer one is there.
+pub(super) async fn put(
+    store: &HotStore,
+    seal: &Seal,
+    found: &Versioned,
+    right_at: i64,
+) -> Result<(), StoreError> {
+    let record = serde_json::to_vec(&found.record).map_err(|error| StoreError::Answer(error.to_string()))?;
+    let name = name(&found.record.id);
+    let text = [format!("{} {right_at} {} ", found.revision, unix_time()).into_bytes(), record].concat();
     let revision = found.revision.to_string().into_bytes();
     let lifetime = LIFETIME.as_millis().to_string().into_bytes();
-    store.script::<i64>(&PUT, &name(&found.record.id), &[revision, text, lifetime]).await.map(drop)
+    store.script::<i64>(&PUT, &name, &[revision, seal.close(&name, &text), lifetime]).await.map(drop)
 }
 
 /// Removes a record that cannot be right.
@@ -92,6 +130,7 @@ pub(super) async fn raise(store: &HotStore, revision: i64) -> Result<(), StoreEr
 /// Tells the store and all front ends of a change. All is tried, whatever of it fails.
 pub(super) async fn announce(
     store: &HotStore,
+    seal: &Seal,
     changed: &Versioned,
     new_rate: bool,
 ) -> Result<(), StoreError> {
@@ -101,7 +140,7 @@ pub(super) async fn announce(
         let fields = [b"s".to_vec(), b"n".to_vec()];
         if new_rate { store.command::<i64>("HDEL", &counters(id), &fields).await.map(drop) } else { Ok(()) }
     };
-    let (put, limits) = join(put(store, changed), limits).await;
+    let (put, limits) = join(put(store, seal, changed, changed.revision), limits).await;
     let raised = raise(store, changed.revision).await;
     let published = store.publish(CHANNEL, id.as_bytes()).await;
     put.and(limits).and(raised).and(published)

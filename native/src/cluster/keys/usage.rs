@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Transaction};
+use tracing::warn;
 
 use super::error::ClusterKeyError;
 use super::line::Line;
@@ -23,6 +24,9 @@ const CHUNK: usize = 2_000;
 /// The number of the key that stands for none.
 const NO_KEY: u32 = 0;
 
+/// The same for the database.
+const NO_NUMBER: i32 = 0;
+
 /// Days after which the last flush of a front end that is gone is forgotten.
 const FORGET: &str = "DELETE FROM service.flushes WHERE at < now() - interval '7 days'";
 
@@ -36,8 +40,8 @@ const ADD: &str = "INSERT INTO service.usage AS u (number, requests, weight, ref
     GROUP BY n ORDER BY n ON CONFLICT (number) DO UPDATE SET requests = u.requests + excluded.requests, \
     weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
 const ADD_DAYS: &str = "INSERT INTO service.usage_days AS u (day, number, requests, weight, refused) \
-    SELECT d, n, r, w, x FROM unnest($5::int4[], $1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(d, n, r, w, x) \
-    ORDER BY n, d ON CONFLICT (number, day) DO UPDATE SET requests = u.requests + excluded.requests, \
+    SELECT d, n, sum(r), sum(w), sum(x) FROM unnest($5::int4[], $1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(d, n, r, w, x) \
+    GROUP BY n, d ORDER BY n, d ON CONFLICT (number, day) DO UPDATE SET requests = u.requests + excluded.requests, \
     weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
 const ADD_CLASSES: &str = "INSERT INTO service.usage_classes AS u (number, class, requests) \
     SELECT n, c, sum(r) FROM unnest($1::int4[], $2::text[], $3::int8[]) AS t(n, c, r) \
@@ -118,12 +122,31 @@ impl UsageBook {
         self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
         while let Some(chunk) = writing.chunks.last() {
             let number = writing.written.saturating_add(1);
-            line.run(async |client| self.write_by(client, number, chunk).await).await?;
-            writing.written = number;
-            writing.chunks.pop();
+            match line.run(async |client| self.write_by(client, number, chunk).await).await {
+                Ok(()) => {
+                    writing.written = number;
+                    writing.chunks.pop();
+                }
+                // Nothing of the chunk was written. What the database takes of it is.
+                Err(error) if error.is_about_values() => self.divide(&mut writing.chunks, &error),
+                Err(error) => return Err(error),
+            }
             self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
         }
         Ok(())
+    }
+
+    /// Divides the next chunk, which has a value that the database does not take. If that is all of it, it is dropped.
+    fn divide(&self, chunks: &mut Vec<Chunk>, error: &ClusterKeyError) {
+        let Some(mut chunk) = chunks.pop() else { return };
+        let rest = chunk.split_off(chunk.len() / 2);
+        match (chunk.is_empty(), rest.first()) {
+            (true, Some(((day, number), _))) => {
+                warn!("the usage of key number {number} on day {day} is lost: {error}");
+                self.metrics.unattributed();
+            }
+            _ => chunks.extend([chunk, rest]),
+        }
     }
 
     async fn write_by(
@@ -173,7 +196,8 @@ impl Columns {
     fn of(chunk: &[((u64, u32), Used)]) -> Self {
         let mut columns = Self::default();
         for ((on, number), used) in chunk {
-            let number = i32::try_from(*number).unwrap_or_default();
+            // Such a number is no key's.
+            let number = i32::try_from(*number).unwrap_or(NO_NUMBER);
             columns.days.push(day(*on));
             columns.numbers.push(number);
             columns.requests.push(whole(used.requests));
