@@ -1,6 +1,6 @@
 //! The JSON-RPC envelope, against a general JSON parser.
 
-use rootlight::rpc::envelope::{Entry, Id, MAX_BATCH, MAX_DEPTH, Message, Outcome, write_answer};
+use rootlight::rpc::envelope::{Entry, Id, BATCH_LIMIT, MAX_DEPTH, Message, Outcome, write_answer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -14,14 +14,14 @@ pub fn check(data: &[u8]) {
 fn check_message(data: &[u8]) {
     // The general parser reads numbers and escapes that the envelope leaves to whoever needs them.
     let plain = serde_json::from_slice::<Value>(data).ok();
-    let message = match Message::parse(data, MAX_BATCH) {
+    let message = match Message::parse(data, BATCH_LIMIT) {
         Ok(message) => message,
         Err(error) => {
             let answer: Value = serde_json::from_str(&error.to_answer()).expect("our own JSON");
             assert!(answer["id"].is_null() && answer["error"]["code"].as_i64() == Some(error.code().into()));
             if let Some(value) = plain {
                 let members = value.as_array().map_or(0, Vec::len);
-                assert!(!(value.is_object() || value.is_array()) || members > MAX_BATCH || deep(data));
+                assert!(!(value.is_object() || value.is_array()) || members > BATCH_LIMIT || deep(data));
             }
             return;
         }
@@ -30,7 +30,7 @@ fn check_message(data: &[u8]) {
         (Message::EmptyBatch, plain) => assert_eq!(plain, Some(Value::Array(Vec::new()))),
         (Message::Single(entry), plain) => check_entry(entry, plain.as_ref()),
         (Message::Batch(entries), plain) => {
-            assert!(!entries.is_empty() && entries.len() <= MAX_BATCH);
+            assert!(!entries.is_empty() && entries.len() <= BATCH_LIMIT);
             let members = plain.as_ref().and_then(Value::as_array);
             assert!(members.is_none_or(|members| members.len() == entries.len()));
             for (i, entry) in entries.iter().enumerate() {
@@ -67,7 +67,7 @@ fn check_entry(entry: &Entry, plain: Option<&Value>) {
         Id::Given(raw) => {
             assert_eq!(&serde_json::from_str::<Value>(raw.get()).expect("parsed before"), &plain["id"]);
         }
-        Id::Unknown => panic!("a call whose id cannot be read"),
+        Id::Unknown | Id::TooLong => panic!("a call whose id cannot be repeated"),
     }
 }
 

@@ -57,21 +57,29 @@ pub fn upstreams() -> &'static Budget {
 /// Milliseconds for which a budget counts as contended after a refusal.
 const REFUSAL_MS: u64 = 3_000;
 
-/// Answers up to this size are not counted. One for each possible connection makes 64 MiB, and hardly any of them
-/// stays in memory, because the socket's send buffer takes more than this at once.
-const SMALL_ANSWER: usize = 16 * 1024;
+/// The first unsent bytes of a connection are not counted. For all possible connections they make 64 MiB, and hardly any of
+/// them stay in memory, because the socket's send buffer takes more than this at once.
+pub(crate) const SMALL_ANSWER: usize = 16 * 1024;
 
 /// The largest number of messages that wait for bytes of a budget while they are answered, and the time for which each
 /// waits.
 const LATE_ANSWERS: usize = 32;
 const LATE_ANSWER: Duration = Duration::from_secs(5);
 
-/// Takes bytes of the budget for a finished answer. Returns `None` if clients have not received too many other answers.
-pub async fn hold_answer(bytes: usize) -> Option<Held> {
+/// Takes bytes of the budget for a finished answer to an address, unless it is small: the way out of the server counts
+/// small ones once the client has unsent answers. Returns `None` if clients have not received too many other answers.
+pub async fn hold_answer(asker: u64, bytes: usize) -> Option<Held> {
     if bytes <= SMALL_ANSWER {
         return Some(Held::default());
     }
-    ANSWERS.take_soon(bytes).await
+    hold_bytes(asker, bytes).await
+}
+
+/// As [`hold_answer`], for an answer of any size.
+pub(crate) async fn hold_bytes(asker: u64, bytes: usize) -> Option<Held> {
+    let own = ANSWERS_EACH.of(asker).take_soon(bytes).await?;
+    let all = ANSWERS.take_soon(bytes).await?;
+    Some(Held { all: all.all, own: own.all })
 }
 
 /// Waits for bytes of the budget of answers for a run of an address, as many as its answer may have; returns `None`

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::envelope::{BATCH_LIMIT, MAX_BATCH};
 #[cfg(feature = "hosted")]
 use super::profile::Profile;
 use crate::engine::Owner;
@@ -20,6 +21,7 @@ pub struct Connection {
     #[cfg(feature = "hosted")]
     profile: Profile,
     notified: bool,
+    batch_limit: Option<usize>,
     closed: AtomicBool,
     unsubscribed: AtomicUsize,
 }
@@ -66,6 +68,17 @@ impl Connection {
         self.owner.subscriptions = most;
         self.notified = true;
         self
+    }
+
+    /// Returns the connection, whose batches have at most this many calls, and no more than [`MAX_BATCH`].
+    #[must_use]
+    pub fn with_batch_limit(self, most: usize) -> Self {
+        Self { batch_limit: Some(most.min(MAX_BATCH)), ..self }
+    }
+
+    /// The number of calls that a batch may have; [`BATCH_LIMIT`] by default.
+    pub fn batch_limit(&self) -> usize {
+        self.batch_limit.unwrap_or(BATCH_LIMIT)
     }
 
     /// The number that identifies this connection.

@@ -22,8 +22,19 @@ use crate::types::json::{MembersError, for_each_member};
 /// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
 pub const MAX_DEPTH: usize = 128;
 
-/// Most members of one batch, as in the reference node (`rpc.providers.web.max_batch_requests_size`).
-pub const MAX_BATCH: usize = 50;
+/// Most members of one batch, unless the host says otherwise ([`super::Connection::with_batch_limit`]): client libraries
+/// send as many by default (ethers 100, viem 1,000). The reference node's limit is 50
+/// (`rpc.providers.web.max_batch_requests_size`). The work of a batch is limited by time, and its results by
+/// [`MAX_RESPONSE`], as those of a single call.
+pub const BATCH_LIMIT: usize = 1_000;
+
+/// The largest limit of a batch that a host can set: reading this many members takes little more memory than the longest
+/// message.
+pub const MAX_BATCH: usize = 10_000;
+
+/// Longest id, in bytes of JSON. Answers repeat ids, also where they refuse a message, and client libraries send
+/// numbers, UUIDs or short texts.
+pub const MAX_ID: usize = 1024;
 
 /// Largest answer in bytes, as `rpc.maxResponseSize` of the reference node. In a batch it limits all results
 /// together.
@@ -61,6 +72,26 @@ pub enum Id {
     Given(Box<RawValue>),
     /// The id could not be read: answered with `null`.
     Unknown,
+    /// The id is longer than [`MAX_ID`]: the call is refused, and answered with `null`.
+    TooLong,
+}
+
+impl Id {
+    /// The id as an answer has it: `null` in place of one that is absent, unreadable or too long.
+    pub fn as_json(&self) -> &str {
+        match self {
+            Self::Given(raw) => raw.get(),
+            Self::Absent | Self::Unknown | Self::TooLong => "null",
+        }
+    }
+
+    /// What the text of an error adds, so that the caller learns why its id is not repeated; empty for other ids.
+    pub fn remark(&self) -> &'static str {
+        match self {
+            Self::TooLong => " (the id is longer than 1024 bytes, so it is not repeated)",
+            _ => "",
+        }
+    }
 }
 
 /// A well-formed call. The dispatcher checks whether the method exists and its handler whether the parameters fit.
@@ -169,6 +200,7 @@ impl Entry {
 
     fn of(fields: &Fields<'_>) -> Self {
         match fields.id() {
+            Ok(Id::TooLong) => Self { id: Id::TooLong, call: Err(RpcError::IdTooLong) },
             Ok(id) => Self { id, call: fields.call() },
             Err(error) => Self { id: Id::Unknown, call: Err(error) },
         }
@@ -189,7 +221,10 @@ impl Fields<'_> {
         match self.id {
             None => Ok(Id::Absent),
             Some(raw) => match raw.get().as_bytes().first() {
-                Some(b'"' | b'-' | b'0'..=b'9' | b'n') => Ok(Id::Given(raw.to_owned())),
+                Some(b'"' | b'-' | b'0'..=b'9' | b'n') => match raw.get().len() <= MAX_ID {
+                    true => Ok(Id::Given(raw.to_owned())),
+                    false => Ok(Id::TooLong),
+                },
                 _ => Err(RpcError::InvalidRequest),
             },
         }
@@ -293,11 +328,10 @@ pub type Outcome = Result<Box<RawValue>, RpcError>;
 ///
 /// Returns `false` for a notification, which gets no answer, whether it succeeded or failed.
 pub fn write_answer(text: &mut String, id: &Id, outcome: &Outcome) -> bool {
-    let id = match id {
-        Id::Absent => return false,
-        Id::Given(raw) => raw.get(),
-        Id::Unknown => "null",
-    };
+    if matches!(id, Id::Absent) {
+        return false;
+    }
+    let id = id.as_json();
     let (name, value) = match outcome {
         Ok(result) => ("result", Cow::Borrowed(result.get())),
         Err(error) => ("error", Cow::Owned(error.to_json())),
@@ -308,14 +342,19 @@ pub fn write_answer(text: &mut String, id: &Id, outcome: &Outcome) -> bool {
     true
 }
 
+/// The id of a single call; [`Id::Unknown`] for a batch, and for a message that cannot be read.
+pub fn single_id(message: &[u8]) -> Id {
+    match Message::parse(message, 0) {
+        Ok(Message::Single(entry)) => entry.id,
+        _ => Id::Unknown,
+    }
+}
+
 /// The response of a host that cannot answer a message: an error under the id of a single call, or under `null`.
 pub fn write_error(message: &[u8], code: i32, text: &str) -> String {
-    let single = Message::parse(message, MAX_BATCH);
-    let id = match &single {
-        Ok(Message::Single(Entry { id: Id::Given(id), .. })) => id.get(),
-        _ => "null",
-    };
-    alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error_object(code, text, None))
+    let id = single_id(message);
+    let error = error_object(code, &[text, id.remark()].concat(), None);
+    alloc::format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.as_json())
 }
 
 #[cfg(test)]
@@ -339,8 +378,33 @@ mod tests {
         }
     }
 
+    /// A caller must not make the host keep, or send, as many bytes for a refusal as for an answer.
+    #[test]
+    fn an_id_that_is_too_long_is_refused_and_not_repeated() {
+        let id = |bytes: usize| alloc::format!("\"{}\"", "x".repeat(bytes - 2));
+        let call = |id: &str| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#);
+        let longest = id(MAX_ID);
+        assert!(single(&call(&longest)).call.is_ok());
+        assert!(write_error(call(&longest).as_bytes(), -1, "t").contains(&longest));
+        for long in [id(MAX_ID + 1), id(5 << 20), "7".repeat(MAX_ID + 1), alloc::format!("-{}", "7".repeat(MAX_ID))] {
+            let entry = single(&call(&long));
+            assert_eq!(code(&entry), -32600);
+            let error = Err(entry.call.unwrap_err());
+            let answer = answered(&entry.id, &error).unwrap();
+            assert_eq!(
+                answer,
+                r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the id is longer than 1024 bytes"}}"#
+            );
+            let refused = write_error(call(&long).as_bytes(), -1, "t");
+            assert!(refused.len() < 200 && refused.contains("\"id\":null") && refused.contains("1024"), "{refused}");
+            let batch = alloc::format!("[{},{}]", call(&long), call("1"));
+            let Ok(Message::Batch(entries)) = Message::parse(batch.as_bytes(), 2) else { panic!("a batch") };
+            assert!(matches!(entries[0].id, Id::TooLong) && entries[1].call.is_ok());
+        }
+    }
+
     fn single(text: &str) -> Entry {
-        match Message::parse(text.as_bytes(), MAX_BATCH).unwrap() {
+        match Message::parse(text.as_bytes(), BATCH_LIMIT).unwrap() {
             Message::Single(entry) => entry,
             other => panic!("not a single call: {other:?}"),
         }
@@ -360,12 +424,12 @@ mod tests {
     fn long_lists_are_not_kept() {
         let many = alloc::format!("{}0", "0,".repeat(100_000));
         let call = alloc::format!(r#"{{"id":1,"method":"eth_call","params":[{many}]}}"#);
-        let Ok(Message::Single(entry)) = Message::parse(call.as_bytes(), MAX_BATCH) else { panic!("a call") };
+        let Ok(Message::Single(entry)) = Message::parse(call.as_bytes(), BATCH_LIMIT) else { panic!("a call") };
         assert!(matches!(entry.call, Err(RpcError::ParameterCount)));
         let batch = alloc::format!("[{many}]");
-        let parsed = Message::parse(batch.as_bytes(), MAX_BATCH);
-        assert!(matches!(parsed, Err(EnvelopeError::BatchTooLarge { max: MAX_BATCH })));
-        assert!(matches!(Message::parse(b"[1,2", MAX_BATCH), Err(EnvelopeError::Parse)));
+        let parsed = Message::parse(batch.as_bytes(), BATCH_LIMIT);
+        assert!(matches!(parsed, Err(EnvelopeError::BatchTooLarge { max: BATCH_LIMIT })));
+        assert!(matches!(Message::parse(b"[1,2", BATCH_LIMIT), Err(EnvelopeError::Parse)));
     }
 
     #[test]

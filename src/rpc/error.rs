@@ -233,6 +233,9 @@ pub enum RpcError {
     /// A member of the message is not a request object.
     #[error("invalid request")]
     InvalidRequest,
+    /// The id of a request is longer than [`super::envelope::MAX_ID`].
+    #[error("invalid request: the id is longer than {} bytes", super::envelope::MAX_ID)]
+    IdTooLong,
     /// No such method.
     #[error("method not found")]
     MethodNotFound,
@@ -445,6 +448,7 @@ impl RpcError {
     pub fn code(&self) -> i32 {
         match self {
             Self::InvalidRequest
+            | Self::IdTooLong
             | Self::BlockNotFound(_)
             | Self::BlockHashNotFound(_)
             | Self::NotCanonical(_) => -32600,

@@ -12,7 +12,7 @@ use super::prefetch::Prefetched;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
-    envelope::{Entry, Id, MAX_BATCH, MAX_RESPONSE, Message, Outcome, write_answer},
+    envelope::{Entry, Id, MAX_RESPONSE, Message, Outcome, write_answer},
     error::RpcError,
     method::{BRIEF_COST, Handler},
     request::Request,
@@ -96,7 +96,7 @@ impl Exchange {
     pub(super) fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
         let member = |entry| Member::new(entry, dispatcher, &connection);
         let mut told = Answer::default();
-        let (members, kind) = match Message::parse(message, MAX_BATCH) {
+        let (members, kind) = match Message::parse(message, connection.batch_limit()) {
             Ok(Message::Single(entry)) => (alloc::vec![member(entry)], Kind::Single),
             Ok(Message::Batch(entries)) => (entries.into_iter().map(member).collect(), Kind::Batch),
             Ok(Message::EmptyBatch) => {

@@ -28,8 +28,8 @@ pub(crate) struct Inspected {
     pub(crate) charge: Charge,
     /// The first thing that the key does not allow.
     pub(crate) unfit: Option<Unfit>,
-    /// The id of a single call, as received.
-    pub(crate) id: Option<String>,
+    /// The id of a single call.
+    pub(crate) id: Id,
 }
 
 /// Why a key does not allow a message.
@@ -66,8 +66,8 @@ pub(crate) fn inspect(message: &[u8], rules: &Rules) -> Inspected {
     charge.requests = u32::try_from(entries.len()).unwrap_or(u32::MAX).max(1);
     charge.weight = charge.weight.max(1);
     let id = match entries.into_iter().next() {
-        Some(Entry { id: Id::Given(id), .. }) if single => Some(id.get().to_owned()),
-        _ => None,
+        Some(Entry { id, .. }) if single => id,
+        _ => Id::Unknown,
     };
     Inspected { charge, unfit, id }
 }
@@ -224,10 +224,10 @@ mod tests {
 
     #[test]
     fn the_id_of_a_single_call_is_kept_as_received() {
-        let id = |text: &str| inspect(text.as_bytes(), &Rules::default()).id;
-        assert_eq!(id(r#"{"id":1.50,"method":"m"}"#).as_deref(), Some("1.50"));
-        assert_eq!(id(r#"[{"id":1,"method":"m"}]"#), None);
-        assert_eq!(id(r#"{"method":"m"}"#), None);
+        let id = |text: &str| inspect(text.as_bytes(), &Rules::default()).id.as_json().to_owned();
+        assert_eq!(id(r#"{"id":1.50,"method":"m"}"#), "1.50");
+        assert_eq!(id(r#"[{"id":1,"method":"m"}]"#), "null");
+        assert_eq!(id(r#"{"method":"m"}"#), "null");
     }
 
     #[test]

@@ -357,7 +357,7 @@ impl LightService {
                 Some(SessionStep::Fetch(requests)) => {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
-                    if !hold(&mut held, session.finished_bytes()).await
+                    if !hold(&mut held, peer, session.finished_bytes()).await
                         || !hold_facts(&mut facts, session.fact_bytes()).await
                     {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
@@ -371,7 +371,7 @@ impl LightService {
                     let source = if asked { &metrics().from_upstreams } else { &metrics().from_cache };
                     source.inc();
                     let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
-                    if !hold(&mut held, bytes).await {
+                    if !hold(&mut held, peer, bytes).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
                     return HeldAnswer { answer, held, fetched: asked, ..HeldAnswer::default() };
@@ -442,12 +442,12 @@ impl LightService {
 }
 
 /// Takes bytes from the budget of answers until `bytes` are held; returns `false` if there is no room.
-async fn hold(held: &mut Held, bytes: usize) -> bool {
+async fn hold(held: &mut Held, peer: Peer, bytes: usize) -> bool {
     if bytes <= held.bytes() {
         held.shrink_to(bytes);
         return true;
     }
-    let more = budget::hold_answer(bytes.saturating_sub(held.bytes())).await;
+    let more = budget::hold_answer(peer.asker(), bytes.saturating_sub(held.bytes())).await;
     more.map(|more| held.merge(more)).is_some()
 }
 

@@ -168,7 +168,7 @@ impl LocalService {
             Ok(answer) => {
                 let answer = answer.map_err(Unanswered::NotKept)?;
                 let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
-                let held = budget::hold_answer(bytes).await.ok_or(Unanswered::NoRoom)?;
+                let held = budget::hold_answer(peer.asker(), bytes).await.ok_or(Unanswered::NoRoom)?;
                 return Ok(HeldAnswer { answer, held, ..HeldAnswer::default() });
             }
             Err(job) => job,

@@ -117,8 +117,9 @@ impl SharedFilters {
         name: String,
     ) -> Result<Taken, FilterError> {
         let (mut taken, until) = (Taken { name, filters: BTreeMap::new() }, Instant::now() + PATIENCE);
-        for id in wanted {
-            let result = match taken.filters.len() {
+        // Ids without a filter count too: each is a question to the store.
+        for (asked, id) in wanted.enumerate() {
+            let result = match asked {
                 MAX_USED.. => Err(FilterError::TooMany),
                 _ => self.take_one(light, (id, &taken.name), until).await,
             };

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, WebSocketUpgrade};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures::StreamExt as _;
-use rootlight::rpc::envelope::write_error;
+use rootlight::rpc::envelope::{Id, write_error};
 use tracing::{Instrument as _, Span, debug, debug_span};
 
 use super::access::{Access, Sender};
@@ -22,9 +21,10 @@ use super::refusal;
 use super::request_id;
 use super::shared::Shared;
 use super::tenant::Tenant;
+use super::way_out::{Leaving, Reply, leave};
 use super::ws;
 use crate::metrics::{Counted, Watch, metrics};
-use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer, Pieces};
+use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
@@ -38,20 +38,23 @@ pub(crate) async fn handle(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
     request: Request,
-) -> Response {
+) -> axum::http::Response<Leaving> {
     let rules = shared.live.rules();
     let client = rules.proxies.client(connection, request.headers());
     let id = request_id::id(request.headers(), client.proxied);
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
-    let mut response =
+    connection.asks_as(client.peer);
+    let mut reply =
         admit(shared, connection, &rules.access, client, request).instrument(span.clone()).await;
+    let is_probe = reply.response().extensions().get::<Probed>().is_some();
+    reply.headers_mut().insert(request_id::HEADER, id);
+    let response = leave(connection, reply).await;
     let status = response.status().as_u16();
-    if response.extensions().get::<Probed>().is_none() {
+    if !is_probe {
         metrics().responded(status);
     }
     debug!(parent: &span, status, "response");
-    response.headers_mut().insert(request_id::HEADER, id);
     response
 }
 
@@ -62,26 +65,26 @@ async fn admit(
     access: &Access,
     client: Client,
     request: Request,
-) -> Response {
+) -> Reply {
     if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.address)) {
-        return refusal::banned();
+        return refusal::banned().into();
     }
     let origin = request.headers().get(header::ORIGIN).is_some();
     let authority = request.uri().authority().map(|a| a.as_str().to_owned());
     let sender = match access.check(request.headers(), authority.as_deref()) {
         Ok(sender) => sender,
-        Err(refusal) => return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()),
+        Err(refusal) => return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()).into(),
     };
     let cors = if origin { access.allow_origin(request.headers()) } else { None };
     let foreign_page = match sender {
         Sender::Trusted => None,
         Sender::Foreign(origin) => Some(origin.to_string()),
     };
-    let mut response = route(shared, connection, client, foreign_page, request).await;
+    let mut reply = route(shared, connection, client, foreign_page, request).await;
     if let Some((origin, varies)) = cors {
-        add_cors(&mut response, origin, varies);
+        add_cors(reply.headers_mut(), origin, varies);
     }
-    response
+    reply
 }
 
 async fn route(
@@ -90,38 +93,39 @@ async fn route(
     client: Client,
     foreign_page: Option<String>,
     request: Request,
-) -> Response {
+) -> Reply {
     let websocket = wants_websocket(request.headers());
     if *request.method() == Method::GET
         && !websocket
         && let Some(probed) = probe::answer(shared, request.uri().path())
     {
-        return probed;
+        return probed.into();
     }
     if !websocket && let Some(shown) = page(shared, &request) {
-        return shown;
+        return Reply::free(shown);
     }
     match *request.method() {
-        Method::OPTIONS => return preflight(request.headers()),
+        Method::OPTIONS => return preflight(request.headers()).into(),
         Method::GET if websocket => {}
         Method::POST => {}
-        _ => return not_allowed(shared.page.as_ref()),
+        _ => return not_allowed(shared.page.as_ref()).into(),
     }
     let path = request.uri().path();
     let tenant = match shared.entry.admit(path, request.headers(), &client).await {
         Ok(tenant) => tenant,
         Err(refusal) => {
             let _work = connection.work();
-            return refusal.response_to(request).await;
+            return refusal.response_to(request).await.into();
         }
     };
     let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
     let caller = Caller::on(client.peer, foreign_page, terms);
+    connection.asks_as(caller.peer);
     match *request.method() {
         Method::POST => post(shared, connection, &caller, tenant, request).await,
         _ => {
             connection.belongs_to(client.peer, client.address);
-            upgrade(shared, connection, caller, tenant, request).await
+            upgrade(shared, connection, caller, tenant, request).await.into()
         }
     }
 }
@@ -132,16 +136,16 @@ async fn post(
     caller: &Caller,
     tenant: Option<Tenant>,
     request: Request,
-) -> Response {
+) -> Reply {
     if !is_json(request.headers()) {
         let text = "content type must be application/json";
-        return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text);
+        return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text).into();
     }
     let _work = connection.work();
     let coding = coding::preferred(request.headers());
     let (mut body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
         Ok(read) => read,
-        Err(refusal) => return refused_body(refusal, shared.limits.message_bytes),
+        Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
     let mut standing = None;
     if let Some(tenant) = tenant {
@@ -149,33 +153,27 @@ async fn post(
         (body, charged) = tenant.charge(body).await;
         standing = match charged {
             Ok(standing) => standing,
-            Err(refused) => return refused.response(),
+            Err(refused) => return refused.response().into(),
         };
     }
     let watch = Watch::start(&body);
     let answered = shared.service.answer_to(&caller.taking_pieces(), body).await;
     watch.end(&answered);
     drop(held);
-    let mut response = answer(shared, connection, caller.peer, answered, coding).await;
+    let mut reply = answer(shared, caller.peer, answered, coding).await;
     if let Some(standing) = standing {
-        refusal::add_standing(response.headers_mut(), &standing);
+        refusal::add_standing(reply.headers_mut(), &standing);
     }
-    response
+    reply
 }
 
 /// The response with an answer of the service.
-async fn answer(
-    shared: &Shared,
-    connection: &Arc<ClientConnection>,
-    peer: Peer,
-    answered: HeldAnswer,
-    coding: Option<Coding>,
-) -> Response {
-    let HeldAnswer { answer, held: mut budget, pieces, .. } = answered;
+async fn answer(shared: &Shared, peer: Peer, answered: HeldAnswer, coding: Option<Coding>) -> Reply {
+    let HeldAnswer { answer, held, pieces, .. } = answered;
     if let Some(pieces) = pieces {
-        return in_pieces(connection, pieces);
+        return Reply::in_pieces(json(StatusCode::OK, Body::empty()), pieces);
     }
-    let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response() };
+    let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response().into() };
     let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let plain = answer.body.into_bytes();
     let (body, coding) = match coding.filter(|_| plain.len() >= compress::LEAST_BYTES) {
@@ -185,23 +183,12 @@ async fn answer(
         },
         None => (plain, None),
     };
-    budget.shrink_to(body.len());
-    let mut response = json(status, Bytes::from_owner(connection.sending(body, budget)));
+    let mut response = json(status, body);
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
     if let Some(coding) = coding {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
     }
-    response
-}
-
-/// Sends an answer that is made while it is sent. A client that reads too slowly is closed as for any other answer.
-fn in_pieces(connection: &Arc<ClientConnection>, pieces: Pieces) -> Response {
-    let (connection, work) = (connection.clone(), connection.work());
-    let body = pieces.0.map(move |piece| {
-        let _working = &work;
-        piece.map(|(text, held)| Bytes::from_owner(connection.sending(text.into_bytes(), held)))
-    });
-    json(StatusCode::OK, Body::from_stream(body))
+    Reply::holding(response, held)
 }
 
 fn refused_body(refusal: Unread, limit: usize) -> Response {
@@ -242,7 +229,7 @@ async fn upgrade(
     let counted = tenant.as_ref().map(|tenant| shared.key_sockets.enter(tenant.owner(), most)).transpose();
     let counted = match counted {
         Ok(counted) => counted,
-        Err(refusal) => return refusal.response(None),
+        Err(refusal) => return refusal.response(&Id::Unknown),
     };
     let Some(ticket) = shared.websockets.enter_or_refuse(connection).await else {
         return error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, "too many WebSocket connections");
@@ -286,8 +273,7 @@ fn preflight(request: &HeaderMap) -> Response {
 }
 
 /// Adds the headers that let a page read the answer. Upgrades do not need them.
-fn add_cors(response: &mut Response, origin: HeaderValue, varies: bool) {
-    let headers = response.headers_mut();
+fn add_cors(headers: &mut HeaderMap, origin: HeaderValue, varies: bool) {
     if headers.contains_key(header::UPGRADE) {
         return;
     }

@@ -28,6 +28,7 @@ mod stream;
 mod subscriptions;
 mod tenant;
 mod tls;
+mod way_out;
 mod ws;
 
 pub(crate) use access::names;

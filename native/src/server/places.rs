@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::budget::{self, Held, Share, milliseconds as now};
+use crate::budget::{self, Held, SMALL_ANSWER, Share, milliseconds as now};
 use crate::service::Peer;
 
 /// The idle time before a connection may be closed for another one. A client that has just connected may be about to
@@ -46,6 +47,8 @@ pub(crate) struct ClientConnection {
     pub(crate) is_unix: bool,
     /// The client of a WebSocket that a trusted proxy passes on.
     forwarded: OnceLock<(Peer, IpAddr)>,
+    /// Who answers are counted for, by [`Peer::asker`]: the client, or its API key.
+    asker: AtomicU64,
     /// Number of messages that are being read or answered.
     working: AtomicUsize,
     /// The time when the last of them was answered, in milliseconds.
@@ -110,6 +113,7 @@ impl ClientConnection {
             source,
             is_unix,
             forwarded: OnceLock::new(),
+            asker: AtomicU64::new(peer.asker()),
             working: AtomicUsize::new(0),
             idle_since: AtomicU64::new(now()),
             unsent: AtomicUsize::new(0),
@@ -126,11 +130,36 @@ impl ClientConnection {
         Work(self.clone())
     }
 
-    /// Counts an answer as unsent until the returned value is dropped.
-    pub(crate) fn sending(self: &Arc<Self>, body: Vec<u8>, held: Held) -> Unsent {
+    /// Counts answers for this client, or for the API key that it stands for, from now on.
+    pub(crate) fn asks_as(&self, peer: Peer) {
+        self.asker.store(peer.asker(), Ordering::Relaxed);
+    }
+
+    fn asker(&self) -> u64 {
+        self.asker.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes as unsent until the returned value is dropped, and takes what they lack of the answer budget: all but
+    /// the first [`SMALL_ANSWER`] unsent bytes of a connection. Returns `None` if there is no room.
+    pub(crate) async fn sending(self: &Arc<Self>, body: impl Into<Bytes>, mut held: Held) -> Option<Unsent> {
+        let mut unsent = self.sending_free(body.into());
+        let bytes = unsent.body.len();
+        held.shrink_to(bytes);
+        let lacking = bytes.saturating_sub(held.bytes());
+        let further = if lacking > 0 && self.unsent() > SMALL_ANSWER {
+            budget::hold_bytes(self.asker(), lacking).await?
+        } else {
+            Held::default()
+        };
+        unsent.held = [held, further];
+        Some(unsent)
+    }
+
+    /// Counts bytes as unsent that take no memory of this connection, or little.
+    pub(crate) fn sending_free(self: &Arc<Self>, body: Bytes) -> Unsent {
         self.unsent.fetch_add(body.len(), Ordering::Relaxed);
         self.sends.notify_one();
-        Unsent { connection: self.clone(), body, _held: held, _work: self.work() }
+        Unsent { connection: self.clone(), body, held: Default::default(), _work: self.work() }
     }
 
     /// The number of bytes of unsent answers.
@@ -207,7 +236,7 @@ impl ClientConnection {
             }
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let written = self.written.load(Ordering::Relaxed);
-            let contended = self.unsent() > 0 && budget::answers_contended(self.client().asker());
+            let contended = self.unsent() > 0 && budget::answers_contended(self.asker());
             let allowed = if contended { limit.min(CONTENDED_WRITE) } else { limit };
             mark = match mark {
                 _ if self.unsent() == 0 => None,
@@ -244,16 +273,17 @@ impl Drop for Work {
 #[derive(Debug)]
 pub(crate) struct Unsent {
     connection: Arc<ClientConnection>,
-    body: Vec<u8>,
-    _held: Held,
+    body: Bytes,
+    held: [Held; 2],
     _work: Work,
 }
 
 impl Unsent {
     /// Takes the answer's bytes, which stay counted until the returned guard is dropped.
-    pub(crate) fn take(&mut self) -> (Vec<u8>, Sending) {
+    pub(crate) fn take(&mut self) -> (Bytes, Sending) {
         let body = std::mem::take(&mut self.body);
-        let sending = Sending { connection: self.connection.clone(), bytes: body.len() };
+        let held = std::mem::take(&mut self.held);
+        let sending = Sending { connection: self.connection.clone(), bytes: body.len(), _held: held };
         (body, sending)
     }
 }
@@ -275,6 +305,7 @@ impl Drop for Unsent {
 pub(crate) struct Sending {
     connection: Arc<ClientConnection>,
     bytes: usize,
+    _held: [Held; 2],
 }
 
 impl Drop for Sending {
@@ -473,7 +504,7 @@ mod tests {
         }
         // The second poll is that of the time limit of this test.
         assert!(polls <= 2, "polled {polls} times");
-        let unsent = connection.sending(vec![0; 1 << 20], Held::default());
+        let unsent = connection.sending_free(vec![0; 1 << 20].into());
         connection.stalled(Duration::from_millis(1)).await;
         drop(unsent);
     }
@@ -487,7 +518,7 @@ mod tests {
             tokio::time::timeout(limit * 5, connection.stalled(limit)).await.is_err(),
             "there is nothing to send"
         );
-        let unsent = connection.sending(vec![0; 1 << 20], Held::default());
+        let unsent = connection.sending_free(vec![0; 1 << 20].into());
         assert_eq!(connection.unsent(), 1 << 20);
         connection.wrote(1000);
         assert!(tokio::time::timeout(patience, connection.stalled(limit)).await.is_ok());

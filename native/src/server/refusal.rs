@@ -6,7 +6,7 @@ use axum::body::{HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use rootlight::rpc::envelope::{Entry, Id, MAX_BATCH, Message};
+use rootlight::rpc::envelope::{Id, single_id};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -122,20 +122,21 @@ impl Refusal {
         }
     }
 
-    /// The JSON-RPC response, under an id as received; `None` stands for `null`.
-    pub(crate) fn body(&self, id: Option<&str>) -> String {
-        let mut error = json!({"code": self.code(), "message": self.to_string()});
+    /// The JSON-RPC response, under an id as received.
+    pub(crate) fn body(&self, id: &Id) -> String {
+        let message = format!("{self}{}", id.remark());
+        let mut error = json!({"code": self.code(), "message": message});
         if let (Self::Limit(exceeded), Some(members)) = (self, error.as_object_mut()) {
             let Exceeded { window, standing, retry_after } = exceeded;
             let window = if *window == Window::Second { "second" } else { "day" };
             let data = json!({"limit": standing.limit, "window": window, "retryAfter": retry_after});
             members.insert("data".to_owned(), data);
         }
-        format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.unwrap_or("null"))
+        format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.as_json())
     }
 
     /// The HTTP response, under an id as received.
-    pub(crate) fn response(&self, id: Option<&str>) -> Response {
+    pub(crate) fn response(&self, id: &Id) -> Response {
         let mut response = (self.status(), self.body(id)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -162,28 +163,20 @@ impl Refusal {
             false => None,
         };
         let Some(Ok(body)) = read else {
-            let mut response = self.response(None);
+            let mut response = self.response(&Id::Unknown);
             // The rest of the body is unread, so the connection cannot be used again.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return response;
         };
-        self.response(id_of(&body).as_deref())
+        self.response(&single_id(&body))
     }
 }
 
 /// The response to a banned client, whose connection ends.
 pub(crate) fn banned() -> Response {
-    let mut response = Refusal::Banned.response(None);
+    let mut response = Refusal::Banned.response(&Id::Unknown);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
-}
-
-/// The id of a single call, as received.
-fn id_of(message: &[u8]) -> Option<String> {
-    match Message::parse(message, MAX_BATCH) {
-        Ok(Message::Single(Entry { id: Id::Given(id), .. })) => Some(id.get().to_owned()),
-        _ => None,
-    }
 }
 
 /// Adds the headers that say how much of a limit is left.

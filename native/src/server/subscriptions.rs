@@ -10,8 +10,9 @@ use rootlight::rpc::{Answer, MORE_NOTIFICATIONS};
 use tokio::sync::{Notify, mpsc};
 
 use super::limits::Limits;
-use super::places::{ClientConnection, Unsent};
-use crate::budget;
+use super::places::ClientConnection;
+use super::way_out::Outgoing;
+use crate::budget::Held;
 use crate::metrics::{Counted, metrics};
 use crate::service::{Caller, HeldAnswer, News, SharedService};
 
@@ -93,7 +94,7 @@ impl Subscriptions {
     }
 
     /// Sends notifications while the connection is open. Returns the reason if it cannot continue.
-    pub(super) async fn notify(&self, queue: mpsc::Sender<Unsent>) -> &'static str {
+    pub(super) async fn notify(&self, queue: mpsc::Sender<Outgoing>) -> &'static str {
         let Some(mut changes) = self.service.changes() else { return std::future::pending().await };
         loop {
             tokio::select! {
@@ -113,7 +114,7 @@ impl Subscriptions {
 
     /// Sends the notifications of one subscription. Returns `false` if they cannot be sent or the service no longer
     /// has the subscription.
-    async fn tell(&self, id: &str, queue: &mpsc::Sender<Unsent>) -> bool {
+    async fn tell(&self, id: &str, queue: &mpsc::Sender<Outgoing>) -> bool {
         loop {
             match self.tell_some(id, queue).await {
                 Some(true) => {}
@@ -124,7 +125,7 @@ impl Subscriptions {
 
     /// Polls a subscription once and sends its notifications. Returns whether there may be more, and `None` if they cannot
     /// be sent or the service no longer has the subscription.
-    async fn tell_some(&self, id: &str, queue: &mpsc::Sender<Unsent>) -> Option<bool> {
+    async fn tell_some(&self, id: &str, queue: &mpsc::Sender<Outgoing>) -> Option<bool> {
         let (mut told, mut bytes) = (0_usize, 0_usize);
         let News { texts, is_gone, held: _held } = self.service.poll(&self.caller, id).await;
         for text in texts {
@@ -133,11 +134,11 @@ impl Subscriptions {
                 return Some(false);
             }
             (told, bytes) = (told.saturating_add(1), bytes.saturating_add(text.len()));
-            let Some(budget) = budget::hold_answer(text.len()).await else {
+            let Some(unsent) = self.connection.sending(text, Held::default()).await else {
                 metrics().dropped.inc();
                 return None;
             };
-            if queue.send(self.connection.sending(text.into_bytes(), budget)).await.is_err() {
+            if queue.send(Outgoing::Text(unsent)).await.is_err() {
                 return Some(false);
             }
             metrics().told.inc();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use axum::response::Response;
+use rootlight::rpc::envelope::Id;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -28,13 +29,13 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Refused {
     refusal: Refusal,
     /// The id of its call, as received.
-    id: Option<String>,
+    id: Id,
 }
 
 impl Refused {
     /// The JSON-RPC response.
     pub(crate) fn body(&self) -> String {
-        self.refusal.body(self.id.as_deref())
+        self.refusal.body(&self.id)
     }
 
     /// The reason for metrics.
@@ -44,7 +45,7 @@ impl Refused {
 
     /// The HTTP response.
     pub(crate) fn response(&self) -> Response {
-        self.refusal.response(self.id.as_deref())
+        self.refusal.response(&self.id)
     }
 }
 
@@ -113,14 +114,14 @@ impl Tenant {
     pub(crate) async fn charge(&self, message: Vec<u8>) -> (Vec<u8>, Result<Option<Standing>, Refused>) {
         let record = match self.key().await {
             Ok(record) => record,
-            Err(refusal) => return (message, Err(Refused { refusal, id: None })),
+            Err(refusal) => return (message, Err(Refused { refusal, id: Id::Unknown })),
         };
         let (rules, short) = (record.clone(), message.len() <= SHORT_JSON);
         let read = move || (inspect(&message, &rules.rules), message);
         // Reading a long message takes milliseconds.
         let read = if short { Some(read()) } else { priority::run_last(read).await };
         let Some((Inspected { charge, unfit, id }, message)) = read else {
-            return (Vec::new(), Err(Refused { refusal: Refusal::Failed, id: None }));
+            return (Vec::new(), Err(Refused { refusal: Refusal::Failed, id: Id::Unknown }));
         };
         let taken = match self.access.quotas.take(&record, &charge).await {
             Err(exceeded) => Err(Refusal::Limit(exceeded)),
@@ -151,7 +152,7 @@ impl Tenant {
             match self.key().await {
                 // Messages are refused meanwhile; what is subscribed to goes on.
                 Ok(_) | Err(Refusal::Unavailable) => {}
-                Err(refusal) => return refusal.body(None),
+                Err(refusal) => return refusal.body(&Id::Unknown),
             }
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() {

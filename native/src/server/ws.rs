@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt, StreamExt};
+use axum::extract::ws::{Message, WebSocket, close_code};
+use futures::StreamExt;
+use futures::stream::SplitStream;
 use rootlight::rpc::Answer;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -14,10 +14,12 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 use tungstenite::error::CapacityError;
 
-use super::places::{ClientConnection, Unsent};
+use super::places::ClientConnection;
 use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
 use super::tenant::Tenant;
+use super::way_out::{Frames, Outgoing, pong, text};
+use crate::budget::Held;
 use crate::metrics::{Watch, metrics};
 use crate::service::{Caller, HeldAnswer};
 
@@ -27,8 +29,6 @@ const TRY_AGAIN_LATER: u16 = 1013;
 const UNSENT_PAUSE: Duration = Duration::from_millis(20);
 /// The same while the server stops.
 const LAST_PAUSE: Duration = Duration::from_millis(2);
-/// Time limit for sending the close frame.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The reason why a connection ends.
 enum End {
@@ -50,7 +50,7 @@ pub(crate) async fn run(
 ) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
-    let mut sink = Writer { sink };
+    let mut frames = Frames::new(sink);
     let subscriptions =
         Subscriptions::new(shared.service.clone(), shared.limits.clone(), connection.clone(), &caller);
     let limits = &shared.limits;
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     let end = tokio::select! {
         end = read(stream, &shared, &connection, &subscriptions, &tenant, answers.clone()) => end,
         reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
-        end = sink.write(queue, limits.ping_interval) => end,
+        end = write(&mut frames, queue, limits.ping_interval) => end,
         () = connection.stalled(limits.write_timeout) => {
             End::Close(TRY_AGAIN_LATER, "client does not read its answers")
         }
@@ -70,16 +70,14 @@ pub(crate) async fn run(
     let close = match end {
         End::Gone => None,
         End::Close(code, reason) => Some((code, reason)),
-        End::Refuse(text) => {
-            let _ = timeout(CLOSE_TIMEOUT, sink.sink.send(Message::Text(text.into()))).await;
+        End::Refuse(reason) => {
+            frames.last(text(&connection, reason, Held::default()).await).await;
             Some((close_code::POLICY, "the API key may not be used"))
         }
     };
     if let Some((code, reason)) = close {
         debug!(code, reason, "closing websocket");
-        let frame = CloseFrame { code, reason: reason.into() };
-        let _ = timeout(CLOSE_TIMEOUT, sink.sink.send(Message::Close(Some(frame)))).await;
-        let _ = timeout(CLOSE_TIMEOUT, sink.sink.close()).await;
+        frames.close(code, reason).await;
     }
     subscriptions.end().await;
 }
@@ -100,40 +98,21 @@ async fn banned(shared: &Shared, connection: &ClientConnection) {
     }
 }
 
-struct Writer {
-    sink: SplitSink<WebSocket, Message>,
-}
-
-impl Writer {
-    /// Sends answers and pings until sending fails.
-    async fn write(&mut self, mut queue: mpsc::Receiver<Unsent>, ping_interval: Duration) -> End {
-        let mut pings = tokio::time::interval_at(Instant::now() + ping_interval, ping_interval);
-        loop {
-            let message = tokio::select! {
-                outgoing = queue.recv() => match outgoing {
-                    Some(outgoing) => {
-                        if !self.send(outgoing).await {
-                            return End::Gone;
-                        }
-                        continue;
-                    }
-                    // The reader has ended and dropped its sender; its result decides how the connection ends.
-                    None => return std::future::pending().await,
-                },
-                _ = pings.tick() => Message::Ping(Vec::new().into()),
-            };
-            if self.sink.send(message).await.is_err() {
-                return End::Gone;
-            }
+/// Sends answers and pings until sending fails.
+async fn write(frames: &mut Frames, mut queue: mpsc::Receiver<Outgoing>, ping_interval: Duration) -> End {
+    let mut pings = tokio::time::interval_at(Instant::now() + ping_interval, ping_interval);
+    loop {
+        let sent = tokio::select! {
+            outgoing = queue.recv() => match outgoing {
+                Some(outgoing) => frames.send(outgoing).await,
+                // The reader has ended and dropped its sender; its result decides how the connection ends.
+                None => return std::future::pending().await,
+            },
+            _ = pings.tick() => frames.ping().await,
+        };
+        if !sent {
+            return End::Gone;
         }
-    }
-
-    /// Sends a text. [`ClientConnection::stalled`] limits the time.
-    async fn send(&mut self, mut outgoing: Unsent) -> bool {
-        let (text, _sending) = outgoing.take();
-        let text = String::from_utf8(text)
-            .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned());
-        self.sink.send(Message::Text(text.into())).await.is_ok()
     }
 }
 
@@ -144,7 +123,7 @@ async fn read(
     connection: &Arc<ClientConnection>,
     subscriptions: &Arc<Subscriptions>,
     tenant: &Option<Arc<Tenant>>,
-    answers: mpsc::Sender<Unsent>,
+    answers: mpsc::Sender<Outgoing>,
 ) -> End {
     let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
     let mut tasks = JoinSet::new();
@@ -168,7 +147,18 @@ async fn read(
             Ok(Some(Err(failure))) => return failed(failure),
             Ok(Some(Ok(message))) => message,
         };
-        let Some(bytes) = payload(message) else { continue };
+        let bytes = match message {
+            Message::Text(text) => Bytes::from(text).into(),
+            // Some client libraries send binary frames; the reference node reads them as text.
+            Message::Binary(bytes) => bytes.into(),
+            // A client that sends pings and does not read must not make the library keep their responses.
+            Message::Ping(payload) => {
+                let _ = answers.send(pong(connection, payload)).await;
+                continue;
+            }
+            // The library answers close frames while the next message is awaited.
+            Message::Pong(_) | Message::Close(_) => continue,
+        };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, tenant, answers) = (subscriptions.clone(), tenant.clone(), answers.clone());
         let (connection, held, work) = (connection.clone(), connection.message(), connection.work());
@@ -177,7 +167,7 @@ async fn read(
             let HeldAnswer { answer, held: budget, .. } = answered;
             drop(held);
             if let Some(Answer { body, subscribed, .. }) = answer {
-                let _ = answers.send(connection.sending(body.into_bytes(), budget)).await;
+                let _ = answers.send(text(&connection, body, budget).await).await;
                 subscriptions.begin(subscribed);
             }
             drop(work);
@@ -216,17 +206,6 @@ async fn answer(subscriptions: &Subscriptions, tenant: Option<&Tenant>, message:
     let answered = subscriptions.answer(message).await;
     watch.end(&answered);
     answered
-}
-
-/// The bytes of a JSON-RPC message; `None` for control frames.
-fn payload(message: Message) -> Option<Vec<u8>> {
-    match message {
-        Message::Text(text) => Some(Bytes::from(text).into()),
-        // Some client libraries send binary frames; the reference node reads them as text.
-        Message::Binary(bytes) => Some(bytes.into()),
-        // The library answers pings and close frames while the next message is awaited.
-        Message::Ping(_) | Message::Pong(_) | Message::Close(_) => None,
-    }
 }
 
 /// The close code for a message that could not be read.

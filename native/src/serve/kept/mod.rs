@@ -111,7 +111,7 @@ impl KeptAnswers {
         if let Some(kept) = self.find(light, &question).await {
             let mut body = String::new();
             let told = write_answer(&mut body, &question.id, &Ok(kept.result.clone()));
-            if let Some(held) = budget::hold_answer(body.len()).await {
+            if let Some(held) = budget::hold_answer(caller.peer.asker(), body.len()).await {
                 return HeldAnswer { held, ..HeldAnswer::served(told.then_some(body)) };
             }
         }

@@ -1,0 +1,220 @@
+//! The one way out of a server. Hyper sends bodies of [`Leaving`] only, and the sink of a WebSocket is in [`Frames`]; both
+//! are made from [`Unsent`] bytes only, which count on their connection, so that the write time limit applies, and in the
+//! budget of answers.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Bytes, to_bytes};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use axum::http::{HeaderMap, HeaderValue, Response as Head, StatusCode, header};
+use axum::response::Response;
+use futures::stream::{BoxStream, SplitSink};
+use futures::{SinkExt as _, StreamExt as _};
+use hyper::body::{Body, Frame, SizeHint};
+use rootlight::rpc::envelope::write_error;
+use tokio::time::timeout;
+
+use super::places::{ClientConnection, Unsent};
+use crate::budget::{Held, NO_ROOM};
+use crate::service::{LIMIT_EXCEEDED, Pieces};
+
+/// Time limit for sending a last message or a close frame.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The answer in place of one for which the budget has no room. All connections share its bytes.
+static NO_ROOM_ANSWER: LazyLock<Bytes> =
+    LazyLock::new(|| Bytes::from(write_error(&[], LIMIT_EXCEEDED, NO_ROOM)));
+
+/// A response that has not left yet.
+pub(crate) struct Reply {
+    response: Response,
+    content: Content,
+}
+
+/// What a body takes of the answer budget.
+enum Content {
+    /// The body's bytes, of which these are taken already.
+    Counted(Held),
+    /// Nothing: a file of the program, whose bytes all clients share, or an answer to one of the few connections of
+    /// operators.
+    Free,
+    /// The body is made while it is sent.
+    Pieces(Pieces),
+}
+
+impl From<Response> for Reply {
+    fn from(response: Response) -> Self {
+        Self::holding(response, Held::default())
+    }
+}
+
+impl Reply {
+    /// A response with a body that holds these bytes of the budget.
+    pub(super) fn holding(response: Response, held: Held) -> Self {
+        Self { response, content: Content::Counted(held) }
+    }
+
+    /// A response with a body that takes nothing of the budget.
+    pub(crate) fn free(response: Response) -> Self {
+        Self { response, content: Content::Free }
+    }
+
+    /// A response with a body that is made while it is sent.
+    pub(super) fn in_pieces(response: Response, pieces: Pieces) -> Self {
+        Self { response, content: Content::Pieces(pieces) }
+    }
+
+    /// The response, whose body may still be missing.
+    pub(super) fn response(&self) -> &Response {
+        &self.response
+    }
+
+    /// The headers.
+    pub(super) fn headers_mut(&mut self) -> &mut HeaderMap {
+        self.response.headers_mut()
+    }
+}
+
+/// The body of a response on its way to a client.
+pub(crate) struct Leaving(Inner);
+
+enum Inner {
+    Whole(Option<Unsent>),
+    Pieces(BoxStream<'static, io::Result<Bytes>>),
+}
+
+/// Sends a response to a client, after its body has taken its share of the answer budget. If there is no room, the
+/// response says so.
+pub(crate) async fn leave(connection: &Arc<ClientConnection>, reply: Reply) -> Head<Leaving> {
+    let Reply { response, content } = reply;
+    let (mut head, body) = response.into_parts();
+    if let Content::Pieces(pieces) = content {
+        return Head::from_parts(head, Leaving(Inner::Pieces(piece_by_piece(connection, pieces))));
+    }
+    // All bodies are in memory already, so that this neither waits nor copies.
+    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let unsent = match content {
+        Content::Counted(held) if !bytes.is_empty() => connection.sending(bytes, held).await,
+        _ => Some(connection.sending_free(bytes)),
+    };
+    let unsent = unsent.unwrap_or_else(|| {
+        head.status = StatusCode::SERVICE_UNAVAILABLE;
+        head.headers.remove(header::CONTENT_ENCODING);
+        head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        connection.sending_free(NO_ROOM_ANSWER.clone())
+    });
+    Head::from_parts(head, Leaving(Inner::Whole(Some(unsent).filter(|unsent| !unsent.as_ref().is_empty()))))
+}
+
+/// Sends an answer that is made while it is sent. A client that reads too slowly is closed as for any other answer.
+fn piece_by_piece(
+    connection: &Arc<ClientConnection>,
+    pieces: Pieces,
+) -> BoxStream<'static, io::Result<Bytes>> {
+    let (connection, work) = (connection.clone(), connection.work());
+    let leaving = pieces.0.then(move |piece| {
+        let _working = &work;
+        let connection = connection.clone();
+        async move {
+            let (text, held) = piece?;
+            let unsent = connection.sending(text, held).await;
+            unsent.map(Bytes::from_owner).ok_or_else(|| io::Error::other(NO_ROOM))
+        }
+    });
+    leaving.boxed()
+}
+
+impl Body for Leaving {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match &mut self.0 {
+            Inner::Whole(unsent) => Poll::Ready(unsent.take().map(|unsent| Ok(Frame::data(Bytes::from_owner(unsent))))),
+            Inner::Pieces(pieces) => {
+                pieces.poll_next_unpin(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Inner::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Whole(unsent) => {
+                SizeHint::with_exact(unsent.as_ref().map_or(0, |unsent| unsent.as_ref().len()) as u64)
+            }
+            Inner::Pieces(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// What a WebSocket sends besides pings and its close frame.
+pub(super) enum Outgoing {
+    /// A text.
+    Text(Unsent),
+    /// The response to a ping. The library makes it when it reads the ping; these bytes count until it is sent.
+    Pong(Unsent),
+}
+
+/// A text for a WebSocket, after it has taken its share of the answer budget; the answer that there is no room, if so.
+pub(super) async fn text(connection: &Arc<ClientConnection>, text: String, held: Held) -> Outgoing {
+    let unsent = connection.sending(text, held).await;
+    Outgoing::Text(unsent.unwrap_or_else(|| connection.sending_free(NO_ROOM_ANSWER.clone())))
+}
+
+/// The response to a ping with this payload.
+pub(super) fn pong(connection: &Arc<ClientConnection>, payload: Bytes) -> Outgoing {
+    Outgoing::Pong(connection.sending_free(payload))
+}
+
+/// The sending side of a WebSocket. [`ClientConnection::stalled`] limits the time.
+pub(super) struct Frames(SplitSink<WebSocket, Message>);
+
+impl Frames {
+    /// Takes the sending side.
+    pub(super) fn new(sink: SplitSink<WebSocket, Message>) -> Self {
+        Self(sink)
+    }
+
+    /// Sends; returns `false` if the connection is gone. The bytes count as unsent until the socket has taken them.
+    pub(super) async fn send(&mut self, outgoing: Outgoing) -> bool {
+        let sent = match outgoing {
+            Outgoing::Pong(_counted) => self.0.flush().await,
+            Outgoing::Text(mut unsent) => {
+                let (bytes, _counted) = unsent.take();
+                let text = Utf8Bytes::try_from(bytes.clone())
+                    .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into_owned().into());
+                drop(bytes);
+                self.0.send(Message::Text(text)).await
+            }
+        };
+        sent.is_ok()
+    }
+
+    /// Sends a ping; returns `false` if the connection is gone.
+    pub(super) async fn ping(&mut self) -> bool {
+        self.0.send(Message::Ping(Bytes::new())).await.is_ok()
+    }
+
+    /// Sends a last text, if that takes no longer than a moment.
+    pub(super) async fn last(&mut self, outgoing: Outgoing) {
+        let _ = timeout(CLOSE_TIMEOUT, self.send(outgoing)).await;
+    }
+
+    /// Closes the connection.
+    pub(super) async fn close(&mut self, code: u16, reason: &'static str) {
+        let frame = CloseFrame { code, reason: reason.into() };
+        let _ = timeout(CLOSE_TIMEOUT, self.0.send(Message::Close(Some(frame)))).await;
+        let _ = timeout(CLOSE_TIMEOUT, self.0.close()).await;
+    }
+}
