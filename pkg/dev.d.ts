@@ -23,6 +23,8 @@ export interface DevChainOptions {
   readonly genesis?: 'regtest' | object;
   /** Number of blocks below the head whose states are kept; 10,000 by default. */
   readonly history?: number;
+  /** Most calls in one batch of a caller, from 1 to 10,000; 1,000 by default. */
+  readonly batchLimit?: number;
   /** The WebAssembly module, or where to load it from; by default the file of this package. */
   readonly module?: ProviderOptions['module'];
   /**

@@ -285,8 +285,10 @@ export interface ProviderOptions {
   readonly checkpoint?: Checkpoint | 'work';
   /** Seconds between two checks for new blocks; 10 by default, 0.1 at least. */
   readonly pollSeconds?: number;
-  /** Most requests in one batch; 50 by default. */
+  /** Most requests in one batch to an upstream; 50 by default. */
   readonly batch?: number;
+  /** Most calls in one batch of a caller, from 1 to 10,000; 1,000 by default. */
+  readonly batchLimit?: number;
   /** Refuse answers about blocks with fewer blocks on top; 0 by default. */
   readonly minDepth?: number;
   /** Refuse answers if the newest verified block is older than this many seconds; 3600 by default, 0 accepts any age. */

@@ -21,6 +21,8 @@ mod http;
 mod memory;
 #[path = "abuse/peers.rs"]
 mod peers;
+#[path = "abuse/refusals.rs"]
+mod refusals;
 #[path = "abuse/runs.rs"]
 mod runs;
 #[path = "abuse/target.rs"]

@@ -198,6 +198,12 @@ impl Budget {
         self.all * UNIT
     }
 
+    /// The number of bytes that are taken now.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.all().saturating_sub(self.units.available_permits().saturating_mul(UNIT))
+    }
+
     /// Whether a caller waits for bytes or was refused recently. Holders that make no progress must then give their
     /// bytes back.
     #[must_use]

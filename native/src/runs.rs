@@ -3,8 +3,8 @@
 //!
 //! A semaphore favours the client with the most requests. Here each connection has its own queue, and a free place
 //! goes to the next connection of the next address, so a client that sends fifty messages at once gets as many turns
-//! as one that sends a single message. A batch may take fifty times as long as a single call, which therefore does not
-//! wait for all batches of its address. Brief messages are not scheduled.
+//! as one that sends a single message. A batch may take as long as a message may at all, so a single call does not wait
+//! for all batches of its address. Brief messages are not scheduled.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
 use rootlight::engine::KEY_ASKERS;
-use rootlight::rpc::envelope::write_error;
+use rootlight::rpc::envelope::{BATCH_LIMIT, write_error};
 use rootlight::rpc::{Answer, Connection, Profile, is_gone, notifications, poll_message};
 use tokio::sync::watch;
 
@@ -201,6 +201,8 @@ pub struct Terms {
     pub key: Option<u32>,
     /// Whether the sender is the operator, who may see and change bans.
     pub operator: bool,
+    /// Most calls of a batch; `None` for the usual number.
+    pub batch_limit: Option<usize>,
 }
 
 /// The sender of a message.
@@ -249,7 +251,10 @@ impl Caller {
 }
 
 fn connection(peer: Peer, terms: Terms) -> Connection {
-    Connection::new(peer.asker(), peer.connection).with_profile(terms.profile).with_operator(terms.operator)
+    Connection::new(peer.asker(), peer.connection)
+        .with_profile(terms.profile)
+        .with_operator(terms.operator)
+        .with_batch_limit(terms.batch_limit.unwrap_or(BATCH_LIMIT))
 }
 
 /// Answers JSON-RPC messages.

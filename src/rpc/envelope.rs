@@ -386,7 +386,9 @@ mod tests {
         let longest = id(MAX_ID);
         assert!(single(&call(&longest)).call.is_ok());
         assert!(write_error(call(&longest).as_bytes(), -1, "t").contains(&longest));
-        for long in [id(MAX_ID + 1), id(5 << 20), "7".repeat(MAX_ID + 1), alloc::format!("-{}", "7".repeat(MAX_ID))] {
+        for long in
+            [id(MAX_ID + 1), id(5 << 20), "7".repeat(MAX_ID + 1), alloc::format!("-{}", "7".repeat(MAX_ID))]
+        {
             let entry = single(&call(&long));
             assert_eq!(code(&entry), -32600);
             let error = Err(entry.call.unwrap_err());
@@ -396,7 +398,10 @@ mod tests {
                 r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the id is longer than 1024 bytes"}}"#
             );
             let refused = write_error(call(&long).as_bytes(), -1, "t");
-            assert!(refused.len() < 200 && refused.contains("\"id\":null") && refused.contains("1024"), "{refused}");
+            assert!(
+                refused.len() < 200 && refused.contains("\"id\":null") && refused.contains("1024"),
+                "{refused}"
+            );
             let batch = alloc::format!("[{},{}]", call(&long), call("1"));
             let Ok(Message::Batch(entries)) = Message::parse(batch.as_bytes(), 2) else { panic!("a batch") };
             assert!(matches!(entries[0].id, Id::TooLong) && entries[1].call.is_ok());
@@ -424,7 +429,9 @@ mod tests {
     fn long_lists_are_not_kept() {
         let many = alloc::format!("{}0", "0,".repeat(100_000));
         let call = alloc::format!(r#"{{"id":1,"method":"eth_call","params":[{many}]}}"#);
-        let Ok(Message::Single(entry)) = Message::parse(call.as_bytes(), BATCH_LIMIT) else { panic!("a call") };
+        let Ok(Message::Single(entry)) = Message::parse(call.as_bytes(), BATCH_LIMIT) else {
+            panic!("a call")
+        };
         assert!(matches!(entry.call, Err(RpcError::ParameterCount)));
         let batch = alloc::format!("[{many}]");
         let parsed = Message::parse(batch.as_bytes(), BATCH_LIMIT);

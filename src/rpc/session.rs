@@ -205,7 +205,8 @@ impl Session {
         });
         #[cfg(not(feature = "hosted"))]
         let requests = due.flat_map(Fetch::requests);
-        let requests = requests.chain(self.polls.iter().flat_map(|poll| poll.requests().iter().cloned()));
+        let polls = self.polls.iter().take(self.due_polls());
+        let requests = requests.chain(polls.flat_map(|poll| poll.requests().iter().cloned()));
         requests.collect()
     }
 
@@ -219,6 +220,17 @@ impl Session {
             first || requests <= MAX_REQUESTS
         };
         self.fetches.iter().take_while(fits).count()
+    }
+
+    /// As [`Self::due`], for polls: a batch may have as many as calls.
+    fn due_polls(&self) -> usize {
+        let mut requests = 0_usize;
+        let fits = |poll: &&Poll| {
+            let first = requests == 0;
+            requests = requests.saturating_add(poll.requests().len());
+            first || requests <= MAX_REQUESTS
+        };
+        self.polls.iter().take_while(fits).count()
     }
 
     /// Forwards transactions to upstreams: a light client has no pool of its own.
@@ -263,7 +275,8 @@ impl Session {
 
     /// Evaluates the responses to the polls.
     fn count(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
-        for poll in core::mem::take(&mut self.polls) {
+        let later = self.polls.split_off(self.due_polls());
+        for poll in core::mem::replace(&mut self.polls, later) {
             #[cfg(feature = "node-methods")]
             let asked = poll.relayed().cloned();
             let (place, counted) = poll.count(responses, &self.pinned, &mut self.observations);

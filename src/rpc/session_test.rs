@@ -50,13 +50,13 @@ fn a_session_tells_whether_its_message_needs_filters() {
 }
 
 #[test]
-fn a_batch_of_more_than_50_requests_is_refused() {
+fn a_batch_of_more_requests_than_the_limit_is_refused() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
     let answers =
         |count: usize| without_upstreams(&alloc::format!("[{}]", alloc::vec![call; count].join(",")));
-    assert_eq!(answers(50).matches("\"0x21\"").count(), 50);
-    let refused = answers(51);
-    assert!(refused.contains("50 is the max number") && !refused.contains("0x21"), "{refused}");
+    assert_eq!(answers(1_000).matches("\"0x21\"").count(), 1_000);
+    let refused = answers(1_001);
+    assert!(refused.contains("1000 is the max number") && !refused.contains("0x21"), "{refused}");
 }
 
 /// The error of this client itself rests on no upstream.
@@ -93,4 +93,34 @@ fn a_batch_of_notifications_has_no_answer() {
     let message = br#"[{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"eth_chainId"}]"#;
     let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), message);
     assert!(matches!(session.step(&FactCache::new(), None, &|| false), SessionStep::Done(None)));
+}
+
+/// The responses of a round are kept until all have arrived.
+#[test]
+fn a_long_batch_of_transactions_is_sent_in_rounds() {
+    let unsigned = Transaction { gas_limit: 21_000_u64.into(), ..Transaction::remasc(1) };
+    let signed = PrivateKey::from_seed("cow").unwrap().sign_transaction(unsigned, 33).unwrap();
+    let raw = alloy_primitives::hex::encode_prefixed(signed.encode());
+    let send =
+        alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["{raw}"]}}"#);
+    let message = alloc::format!("[{}]", alloc::vec![send; 1_000].join(","));
+    let mut pinned = pin();
+    pinned.roster.truncate(1);
+    let mut session = Session::new(&Dispatcher::new(), Arc::default(), pinned, message.as_bytes());
+    let (cache, mut rounds) = (FactCache::new(), 0);
+    let answer = loop {
+        match session.step(&cache, None, &|| false) {
+            SessionStep::Fetch(requests) => {
+                assert!(requests.len() <= MAX_REQUESTS, "{}", requests.len());
+                let failed = requests.iter().map(|_| {
+                    Err(crate::light::RequestFailure::Rpc { code: -32010, message: "refused".into() })
+                });
+                session.feed(failed.collect(), &cache);
+                rounds += 1;
+            }
+            SessionStep::Done(answer) => break answer.unwrap().body,
+        }
+    };
+    assert!(rounds >= 1_000 / MAX_REQUESTS, "{rounds}");
+    assert_eq!(answer.matches("refused").count(), 1_000);
 }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
-use crate::{connections, memory, peers, runs, upstream};
+use crate::{connections, memory, peers, refusals, runs, upstream};
 
 /// The result of an abuse.
 pub(crate) struct Words {
@@ -96,8 +96,13 @@ fn control() -> Attack {
 /// Every abuse, in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, Attack)> {
     let control = [(CONTROL, control())].into_iter();
-    let of_servers = memory::all().into_iter().chain(runs::all()).chain(connections::all());
-    control.chain(of_servers).chain(upstream::all()).chain(peers::all())
+    control
+        .chain(memory::all())
+        .chain(refusals::all())
+        .chain(runs::all())
+        .chain(connections::all())
+        .chain(upstream::all())
+        .chain(peers::all())
 }
 
 /// Returns the abuse with this name.

@@ -22,7 +22,7 @@ pub(crate) fn call(id: usize, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// Builds a batch with as many calls as a message may have.
+/// Builds a batch of fifty calls.
 pub(crate) fn batch(one: impl Fn(usize) -> Value) -> String {
     Value::from((0..50).map(one).collect::<Vec<_>>()).to_string()
 }
@@ -100,10 +100,15 @@ pub(crate) async fn result(address: SocketAddr, method: &str, params: Value) -> 
 
 /// Opens a WebSocket without client-side limits.
 pub(crate) async fn socket(address: SocketAddr) -> Option<WebSocketStream<TcpStream>> {
+    socket_at(address, "/").await
+}
+
+/// As [`socket`], at a path.
+pub(crate) async fn socket_at(address: SocketAddr, path: &str) -> Option<WebSocketStream<TcpStream>> {
     let stream = connect(address).await.ok()?;
     let mut config = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default();
     (config.max_message_size, config.max_frame_size) = (None, None);
-    let url = format!("ws://{address}/");
+    let url = format!("ws://{address}{path}");
     let connecting = tokio_tungstenite::client_async_with_config(url, stream, Some(config));
     connecting.await.ok().map(|(socket, _)| socket)
 }

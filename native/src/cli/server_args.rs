@@ -1,6 +1,8 @@
 //! Flags of a server.
 
 use clap::Args;
+use clap::builder::{RangedU64ValueParser, TypedValueParser};
+use rootlight::rpc::envelope::{BATCH_LIMIT, MAX_BATCH};
 
 use super::entry::EntryArgs;
 use super::operations::OperationArgs;
@@ -32,12 +34,20 @@ pub struct ServerArgs {
     /// of other origins may call methods that use no keys and do not change the chain by hand]
     #[arg(long, value_name = "LIST")]
     pub cors: Option<String>,
+    /// Most calls of one batch. All calls of a batch together have the time of one message, and results of 10 MiB
+    #[arg(long, value_name = "N", default_value_t = BATCH_LIMIT, value_parser = batch_limit())]
+    pub batch_limit: usize,
     /// Flags of who may enter.
     #[command(flatten)]
     pub entry: EntryArgs,
     /// Flags for operators.
     #[command(flatten)]
     pub operations: OperationArgs,
+}
+
+/// Reads a number of calls from 1 to [`MAX_BATCH`].
+fn batch_limit() -> impl TypedValueParser<Value = usize> {
+    RangedU64ValueParser::<usize>::new().range(1..=MAX_BATCH as u64)
 }
 
 impl ServerArgs {
@@ -64,9 +74,38 @@ impl ServerArgs {
             ws_port: self.ws_port.or(operations.listen.is_empty().then_some(WS_PORT)),
             origins: self.origins(),
             hosts: self.hosts(),
-            limits: Limits { drain_timeout: self.operations.drain(), ..Limits::default() },
+            limits: Limits {
+                batch: self.batch_limit,
+                drain_timeout: self.operations.drain(),
+                ..Limits::default()
+            },
             entry,
             operations,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        server: ServerArgs,
+    }
+
+    #[test]
+    fn the_limit_of_batches_is_a_flag_with_bounds() {
+        let limit = |arguments: &[&str]| {
+            let flags = Flags::try_parse_from(["rootlight"].iter().chain(arguments));
+            flags.ok().map(|flags| flags.server.config(Entry::default()).limits.batch)
+        };
+        assert_eq!(limit(&[]), Some(1_000));
+        assert_eq!(limit(&["--batch-limit", "50"]), Some(50));
+        assert_eq!(limit(&["--batch-limit", "10000"]), Some(10_000));
+        assert!(["0", "10001", "-1", "x"].iter().all(|bad| limit(&["--batch-limit", bad]).is_none()));
     }
 }

@@ -60,7 +60,7 @@ impl Entry {
     /// The conditions under which a client is served.
     pub(crate) fn terms(&self, tenant: Option<&Tenant>, headers: &HeaderMap, client: &Client) -> Terms {
         let operator = tenant.map_or_else(|| is_direct(headers, client), Tenant::is_operator);
-        Terms { profile: self.profile, key: tenant.map(Tenant::owner), operator }
+        Terms { profile: self.profile, key: tenant.map(Tenant::owner), operator, ..Terms::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Request, WebSocketUpgrade};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rootlight::rpc::envelope::{Id, write_error};
@@ -13,6 +13,7 @@ use super::access::{Access, Sender};
 use super::body::{self, Unread};
 use super::coding::{self, Coding};
 use super::compress;
+use super::handshake::{self, Handshake};
 use super::page::Page;
 use super::places::ClientConnection;
 use super::probe::{self, Probed};
@@ -24,14 +25,12 @@ use super::tenant::Tenant;
 use super::way_out::{Leaving, Reply, leave};
 use super::ws;
 use crate::metrics::{Counted, Watch, metrics};
-use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer};
+use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer, Terms};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
-/// The read buffer of a WebSocket, in bytes. The default of 128 KiB would be most of what an idle socket holds.
-const READ_BUFFER: usize = 4 * 1024;
 
 /// Answers any request. The path of a POST matters only if the server has a base path or keys.
 pub(crate) async fn handle(
@@ -45,8 +44,7 @@ pub(crate) async fn handle(
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.asks_as(client.peer);
-    let mut reply =
-        admit(shared, connection, &rules.access, client, request).instrument(span.clone()).await;
+    let mut reply = admit(shared, connection, &rules.access, client, request).instrument(span.clone()).await;
     let is_probe = reply.response().extensions().get::<Probed>().is_some();
     reply.headers_mut().insert(request_id::HEADER, id);
     let response = leave(connection, reply).await;
@@ -119,6 +117,7 @@ async fn route(
         }
     };
     let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
+    let terms = Terms { batch_limit: Some(shared.limits.batch), ..terms };
     let caller = Caller::on(client.peer, foreign_page, terms);
     connection.asks_as(caller.peer);
     match *request.method() {
@@ -221,9 +220,9 @@ async fn upgrade(
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
     }
     let (mut parts, _) = request.into_parts();
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
-        Ok(upgrade) => upgrade,
-        Err(rejection) => return rejection.into_response(),
+    let handshake = match Handshake::read(&mut parts).await {
+        Ok(handshake) => handshake,
+        Err(response) => return response,
     };
     let most = shared.limits.websockets_per_key;
     let counted = tenant.as_ref().map(|tenant| shared.key_sockets.enter(tenant.owner(), most)).transpose();
@@ -234,21 +233,21 @@ async fn upgrade(
     let Some(ticket) = shared.websockets.enter_or_refuse(connection).await else {
         return error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, "too many WebSocket connections");
     };
-    let (shared, connection, span) = (shared.clone(), connection.clone(), Span::current());
-    upgrade
-        .read_buffer_size(READ_BUFFER)
-        .max_frame_size(shared.limits.frame_bytes)
-        .max_message_size(shared.limits.message_bytes)
-        .on_failed_upgrade(|failure| debug!(%failure, "websocket upgrade failed"))
-        .on_upgrade(move |socket| {
-            let run = async move {
-                let open = Counted::one(&metrics().websockets);
-                connection.takes_messages();
-                ws::run(socket, shared, connection, caller, tenant).await;
-                drop((ticket, counted, open));
-            };
-            run.instrument(span)
-        })
+    let (shared, connection) = (shared.clone(), connection.clone());
+    let (response, upgrade) = handshake.accept();
+    let run = async move {
+        let upgraded = match upgrade.await {
+            Ok(upgraded) => upgraded,
+            Err(failure) => return debug!(%failure, "websocket upgrade failed"),
+        };
+        let socket = handshake::open(upgraded, &shared.limits).await;
+        let open = Counted::one(&metrics().websockets);
+        connection.takes_messages();
+        ws::run(socket, shared, connection, caller, tenant).await;
+        drop((ticket, counted, open));
+    };
+    tokio::spawn(run.instrument(Span::current()));
+    response
 }
 
 /// Answers `OPTIONS` with 204 and the headers that a browser requires before it lets a page POST JSON.

@@ -1,7 +1,9 @@
-//! Limits of messages, connections and times. Limits of batches are in `src/rpc/envelope.rs` of the core, those of logs
-//! and filters in its `src/engine`, those of memory in `native/src/budget.rs`, those of long runs in `native/src/runs.rs`.
+//! Limits of messages, connections and times. Limits of logs and filters are in `src/engine` of the core, those of memory in
+//! `native/src/budget.rs`, those of long runs in `native/src/runs.rs`.
 
 use std::time::Duration;
+
+use rootlight::rpc::envelope::BATCH_LIMIT;
 
 /// The limits of sizes, counts and times for clients.
 #[derive(Debug, Clone)]
@@ -9,6 +11,8 @@ pub struct Limits {
     /// Longest request body and longest assembled WebSocket message, in bytes. The reference node's default is 5 MiB
     /// too.
     pub message_bytes: usize,
+    /// Most calls of a batch. Its work is limited by time and its results by bytes, as those of a single call.
+    pub batch: usize,
     /// Longest WebSocket frame, bytes. The reference node closes the connection above 64 KiB, which large batches of
     /// contract deployments exceed.
     pub frame_bytes: usize,
@@ -50,6 +54,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes: 5 * 1024 * 1024,
+            batch: BATCH_LIMIT,
             frame_bytes: 1024 * 1024,
             connections: 4096,
             websockets: 1024,

@@ -125,6 +125,12 @@ impl Server {
         Ok(Self { listeners, second, metrics, tls, shared, control, stop })
     }
 
+    /// What its connections would share.
+    #[cfg(test)]
+    pub(super) fn into_shared(self) -> Shared {
+        self.shared
+    }
+
     /// The address of the first TCP listener; 0.0.0.0 with port 0 if there are only Unix sockets.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

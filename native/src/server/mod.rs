@@ -7,6 +7,7 @@ mod compress;
 mod connections;
 mod entry;
 pub(crate) mod few;
+mod handshake;
 mod http;
 mod key_access;
 mod key_sockets;

@@ -288,6 +288,14 @@ impl Unsent {
     }
 }
 
+#[cfg(test)]
+impl Unsent {
+    /// The bytes that it holds of the answer budget.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.iter().map(Held::bytes).sum()
+    }
+}
+
 impl AsRef<[u8]> for Unsent {
     fn as_ref(&self) -> &[u8] {
         &self.body

@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Bytes, to_bytes};
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use axum::http::{HeaderMap, HeaderValue, Response as Head, StatusCode, header};
 use axum::response::Response;
 use futures::stream::{BoxStream, SplitSink};
@@ -17,10 +16,19 @@ use futures::{SinkExt as _, StreamExt as _};
 use hyper::body::{Body, Frame, SizeHint};
 use rootlight::rpc::envelope::write_error;
 use tokio::time::timeout;
+use tungstenite::Message;
+use tungstenite::protocol::CloseFrame;
+use tungstenite::protocol::frame::Frame as Part;
+use tungstenite::protocol::frame::coding::{Data, OpCode};
 
+use super::handshake::WebSocket;
 use super::places::{ClientConnection, Unsent};
 use crate::budget::{Held, NO_ROOM};
 use crate::service::{LIMIT_EXCEEDED, Pieces};
+
+/// Longest frame of a WebSocket message, in bytes. The library keeps a buffer for the longest frame that it has sent until
+/// the connection ends, which a long answer would fill for as long.
+const FRAME: usize = 32 * 1024;
 
 /// Time limit for sending a last message or a close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -137,7 +145,9 @@ impl Body for Leaving {
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match &mut self.0 {
-            Inner::Whole(unsent) => Poll::Ready(unsent.take().map(|unsent| Ok(Frame::data(Bytes::from_owner(unsent))))),
+            Inner::Whole(unsent) => {
+                Poll::Ready(unsent.take().map(|unsent| Ok(Frame::data(Bytes::from_owner(unsent)))))
+            }
             Inner::Pieces(pieces) => {
                 pieces.poll_next_unpin(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
             }
@@ -191,14 +201,24 @@ impl Frames {
         let sent = match outgoing {
             Outgoing::Pong(_counted) => self.0.flush().await,
             Outgoing::Text(mut unsent) => {
-                let (bytes, _counted) = unsent.take();
-                let text = Utf8Bytes::try_from(bytes.clone())
-                    .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into_owned().into());
-                drop(bytes);
-                self.0.send(Message::Text(text)).await
+                let (text, _counted) = unsent.take();
+                self.send_text(text).await
             }
         };
         sent.is_ok()
+    }
+
+    async fn send_text(&mut self, mut text: Bytes) -> Result<(), tungstenite::Error> {
+        let mut kind = Data::Text;
+        loop {
+            let part = text.split_to(text.len().min(FRAME));
+            let frame = Part::message(part, OpCode::Data(kind), text.is_empty());
+            self.0.send(Message::Frame(frame)).await?;
+            if text.is_empty() {
+                return Ok(());
+            }
+            kind = Data::Continue;
+        }
     }
 
     /// Sends a ping; returns `false` if the connection is gone.
@@ -213,8 +233,12 @@ impl Frames {
 
     /// Closes the connection.
     pub(super) async fn close(&mut self, code: u16, reason: &'static str) {
-        let frame = CloseFrame { code, reason: reason.into() };
+        let frame = CloseFrame { code: code.into(), reason: reason.into() };
         let _ = timeout(CLOSE_TIMEOUT, self.0.send(Message::Close(Some(frame)))).await;
         let _ = timeout(CLOSE_TIMEOUT, self.0.close()).await;
     }
 }
+
+#[cfg(test)]
+#[path = "way_out_test.rs"]
+mod tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::ws::{Message, WebSocket, close_code};
+use axum::extract::ws::close_code;
 use futures::StreamExt;
 use futures::stream::SplitStream;
 use rootlight::rpc::Answer;
@@ -12,8 +12,10 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
+use tungstenite::Message;
 use tungstenite::error::CapacityError;
 
+use super::handshake::WebSocket;
 use super::places::ClientConnection;
 use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
@@ -157,7 +159,7 @@ async fn read(
                 continue;
             }
             // The library answers close frames while the next message is awaited.
-            Message::Pong(_) | Message::Close(_) => continue,
+            Message::Pong(_) | Message::Close(_) | Message::Frame(_) => continue,
         };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, tenant, answers) = (subscriptions.clone(), tenant.clone(), answers.clone());
@@ -209,13 +211,13 @@ async fn answer(subscriptions: &Subscriptions, tenant: Option<&Tenant>, message:
 }
 
 /// The close code for a message that could not be read.
-fn failed(failure: axum::Error) -> End {
-    match failure.into_inner().downcast::<tungstenite::Error>().map(|inner| *inner) {
-        Ok(tungstenite::Error::Capacity(CapacityError::MessageTooLong { .. })) => {
+fn failed(failure: tungstenite::Error) -> End {
+    match failure {
+        tungstenite::Error::Capacity(CapacityError::MessageTooLong { .. }) => {
             End::Close(close_code::SIZE, "message too large")
         }
-        Ok(tungstenite::Error::Utf8(_)) => End::Close(close_code::INVALID, "text frame is not UTF-8"),
-        Ok(tungstenite::Error::Protocol(_)) => End::Close(close_code::PROTOCOL, "protocol error"),
+        tungstenite::Error::Utf8(_) => End::Close(close_code::INVALID, "text frame is not UTF-8"),
+        tungstenite::Error::Protocol(_) => End::Close(close_code::PROTOCOL, "protocol error"),
         _ => End::Gone,
     }
 }

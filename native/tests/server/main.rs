@@ -4,6 +4,7 @@
 mod common;
 
 mod bans;
+mod batches;
 mod fair;
 mod http;
 mod keys;
@@ -14,4 +15,5 @@ mod pages;
 mod recorded;
 mod subscriptions;
 mod tls;
+mod unread;
 mod ws;

@@ -10,7 +10,7 @@ use common::{Running, config, dev_chain, shared, start_service};
 use futures::{SinkExt, StreamExt};
 use rootlight::dev::Mining;
 use rootlight_native::local::LocalOptions;
-use rootlight_native::server::{Origins, ServerConfig};
+use rootlight_native::server::{Limits, Origins, ServerConfig};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,8 +31,10 @@ const AFTER: u64 = 777;
 type Seen = (u64, Value, Value);
 
 async fn dev(origins: Origins) -> Running {
-    start_service(ServerConfig { origins, ..config() }, dev_chain(Mining::Manual, LocalOptions::default()))
-        .await
+    // The limit of batches of the node that was recorded.
+    let limits = Limits { batch: 50, ..Limits::default() };
+    let config = ServerConfig { origins, limits, ..config() };
+    start_service(config, dev_chain(Mining::Manual, LocalOptions::default())).await
 }
 
 /// A line of a recording, and its members as they stand there: large numbers lose digits in a [`Value`].

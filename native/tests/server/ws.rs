@@ -215,3 +215,20 @@ async fn a_close_frame_is_answered_and_a_stop_closes_with_1001() {
     assert_eq!(close_code(next(&mut socket).await), 1001);
     tokio::time::timeout(Duration::from_secs(5), &mut server.task).await.unwrap().unwrap();
 }
+
+/// The library that sends frames keeps a buffer for the longest one until the connection ends.
+#[tokio::test]
+async fn a_long_answer_is_sent_in_short_frames() {
+    let server = start(config()).await;
+    let mut short = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default();
+    (short.max_frame_size, short.max_message_size) = (Some(32 << 10), None);
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut socket, _) =
+        tokio_tungstenite::client_async_with_config(server.ws("/"), stream, Some(short)).await.unwrap();
+    for _ in 0..2 {
+        socket.send(Message::text("\"large\"")).await.unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(10), socket.next()).await.unwrap().unwrap();
+        let text = answer.unwrap().into_text().unwrap();
+        assert!(text.len() == (4 << 20) + 2 && text.bytes().filter(|byte| *byte == b'x').count() == 4 << 20);
+    }
+}

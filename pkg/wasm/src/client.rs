@@ -24,8 +24,8 @@ pub struct Client {
 impl Client {
     /// Makes a client that has not sent any request yet.
     ///
-    /// `options` has `network`, `checkpoint`, `pollMillis`, `batch`, `minDepth`, `minWork`, `unproven`, `names`. Each
-    /// of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages)` is called with pages to store: they
+    /// `options` has `network`, `checkpoint`, `pollMillis`, `batch`, `batchLimit`, `minDepth`, `minWork`, `unproven`,
+    /// `names`. Each of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages)` is called with pages to store: they
     /// replace all stored pages from number `first` on. `progress(start, head, target, rate, left)` is called with the
     /// progress of the first synchronization.
     ///

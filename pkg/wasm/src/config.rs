@@ -20,8 +20,18 @@ const LEAST_POLL: u64 = 100;
 const BATCH: usize = 50;
 
 /// The names of the options.
-const OPTIONS: [&str; 9] =
-    ["network", "checkpoint", "pollMillis", "batch", "minDepth", "maxAge", "minWork", "unproven", "names"];
+const OPTIONS: [&str; 10] = [
+    "network",
+    "checkpoint",
+    "pollMillis",
+    "batch",
+    "batchLimit",
+    "minDepth",
+    "maxAge",
+    "minWork",
+    "unproven",
+    "names",
+];
 
 /// The names of a checkpoint's members.
 const BLOCK: [&str; 3] = ["number", "hash", "totalDifficulty"];
@@ -43,6 +53,7 @@ pub(crate) struct Config {
     pub(crate) start: Start,
     pub(crate) poll_millis: u64,
     pub(crate) batch: usize,
+    pub(crate) batch_limit: usize,
     pub(crate) min_depth: u64,
     pub(crate) max_age: u64,
     pub(crate) min_work: u64,
@@ -67,6 +78,7 @@ impl Config {
             start,
             poll_millis: options.number("pollMillis")?.map_or(POLL, |pause| pause.max(LEAST_POLL)),
             batch: batch.unwrap_or(BATCH).max(1),
+            batch_limit: options.batch_limit()?,
             min_depth: options.number("minDepth")?.unwrap_or(0),
             max_age: options.number("maxAge")?.unwrap_or(MAX_AGE),
             min_work,

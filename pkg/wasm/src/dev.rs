@@ -20,7 +20,8 @@ use crate::options::Members;
 const TICK: f64 = 200.0;
 
 /// The names of the options.
-const OPTIONS: [&str; 7] = ["accounts", "balance", "mnemonic", "blockTime", "hardfork", "genesis", "history"];
+const OPTIONS: [&str; 8] =
+    ["accounts", "balance", "mnemonic", "blockTime", "hardfork", "genesis", "history", "batchLimit"];
 
 /// Randomness for messages, derived from one secret of the host.
 struct Entropy {
@@ -73,8 +74,8 @@ impl core::fmt::Debug for DevChain {
 impl DevChain {
     /// Starts a chain at its genesis.
     ///
-    /// `options` has `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`, with
-    /// the meaning of the command line's flags. `secret` is 32 random bytes.
+    /// `options` has `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`,
+    /// `batchLimit`, with the meaning of the command line's flags. `secret` is 32 random bytes.
     ///
     /// # Errors
     /// Which option is wrong, and why.
@@ -84,7 +85,8 @@ impl DevChain {
         let mut entropy = Entropy::new(secret)?;
         let node = node(&options, entropy.moment())?;
         let client = LocalClient::new(Box::new(node));
-        let connection = Arc::new(Connection::default().with_subscriptions(MAX_FILTERS));
+        let connection = Connection::default().with_subscriptions(MAX_FILTERS);
+        let connection = Arc::new(connection.with_batch_limit(options.batch_limit()?));
         let running =
             Running { dispatcher: client.dispatcher(), client, connection, entropy, changed: false };
         let chain = Self { running: Rc::new(RefCell::new(Some(running))) };

@@ -1,13 +1,15 @@
 //! The asynchronous loops: one follows the chain at each upstream, one answers each request.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use js_sys::{Array, Function, Uint8Array};
+use rootlight::engine::MAX_FILTERS;
 use rootlight::light::{
     ClientConfig, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncOptions, SyncStep,
     UpstreamRequest, UpstreamResponse,
 };
-use rootlight::rpc::{Answer, Client, Session, SessionStep};
+use rootlight::rpc::{Answer, Client, Connection, Session, SessionStep};
 use wasm_bindgen::JsValue;
 
 use crate::config::{Config, Start};
@@ -44,6 +46,8 @@ pub(crate) enum Begun {
 #[derive(Debug)]
 pub(crate) struct Driver {
     client: Client,
+    /// Where all messages come from.
+    connection: Arc<Connection>,
     restoring: RefCell<Option<Restoring>>,
     upstreams: Vec<Upstream>,
     /// Memory for upstream responses that callers' requests may take.
@@ -86,8 +90,11 @@ impl Driver {
             Start::Work(work) => Client::by_work(network, work, client_config, options),
         };
         let budget = Budget::new(ANSWER_BYTES);
+        let connection = Connection::default().with_subscriptions(MAX_FILTERS);
+        let connection = Arc::new(connection.with_batch_limit(config.batch_limit));
         Self {
             client,
+            connection,
             restoring: RefCell::default(),
             upstreams,
             budget,
@@ -251,7 +258,7 @@ impl Driver {
     /// Runs one message as far as the known facts allow.
     pub(crate) fn begin(&self, message: &[u8]) -> Begun {
         let now = moment();
-        let mut session = self.client.open(message, now);
+        let mut session = self.client.open_from(self.connection.clone(), message, now);
         match self.step(&mut session, Deadline::after(now.millis as f64)) {
             SessionStep::Fetch(requests) => Begun::Fetches(Box::new(session), requests),
             SessionStep::Done(answer) => Begun::Done(self.close(session, answer)),

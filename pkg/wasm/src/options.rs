@@ -1,6 +1,7 @@
 //! Options that JavaScript gives: an object's members, read by serde-wasm-bindgen.
 
 use js_sys::{Array, Object, Reflect};
+use rootlight::rpc::envelope::{BATCH_LIMIT, MAX_BATCH};
 use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -39,6 +40,15 @@ impl<'a> Members<'a> {
     /// A whole number.
     pub(crate) fn number(&self, member: &str) -> Result<Option<u64>, String> {
         self.get(member, "a whole number")
+    }
+
+    /// The most calls of one batch of callers.
+    pub(crate) fn batch_limit(&self) -> Result<usize, String> {
+        match self.number("batchLimit")? {
+            None => Ok(BATCH_LIMIT),
+            Some(most) if (1..=MAX_BATCH as u64).contains(&most) => Ok(most as usize),
+            Some(_) => Err(format!("{}: batchLimit: not from 1 to {MAX_BATCH}", self.name)),
+        }
     }
 
     /// A text.

@@ -1,0 +1,145 @@
+//! Abuses with refusals, pings and answers that clients do not read, with and without API keys.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{SinkExt as _, StreamExt as _};
+use rootlight_native::keys::{Change, Registry};
+use tokio::io::AsyncWriteExt as _;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::attack::{Attack, Words, words};
+use crate::http::{batch, call_of, connect, ended, socket_at, together};
+
+/// The number of clients, each with one connection.
+const CLIENTS: usize = 60;
+
+/// Longer than the write time limit of the server.
+const LONG: Duration = Duration::from_secs(45);
+
+/// The path with the key of the attackers, which allows one request a second.
+static PATH: Mutex<String> = Mutex::new(String::new());
+
+/// The folder of the database of keys, until the process ends.
+static FOLDER: Mutex<Option<tempfile::TempDir>> = Mutex::new(None);
+
+pub(crate) fn all() -> Vec<(&'static str, Attack)> {
+    let plain = Attack::of_development;
+    let keyed = |attack| Attack { server: || Box::pin(std::future::ready(with_keys())), ..plain(attack) };
+    vec![
+        ("refusals", plain(|address| Box::pin(over_http(address)))),
+        ("refusals-websocket", plain(|address| Box::pin(over_websocket(address)))),
+        ("refusals-keys", keyed(|address| Box::pin(over_http(address)))),
+        ("refusals-keys-ws", keyed(|address| Box::pin(over_websocket(address)))),
+        ("pings-unread", plain(|address| Box::pin(pings(address)))),
+        ("answers-read", plain(|address| Box::pin(answers(address)))),
+    ]
+}
+
+/// Makes a key for the attackers; returns the arguments of a server that needs it from other addresses.
+fn with_keys() -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys.redb");
+    let registry = Registry::open(&file).expect("a database");
+    let limited = Change { per_second: Some(1), ..Change::default() };
+    let (key, _) = registry.create(&limited).expect("a key");
+    *PATH.lock().unwrap_or_else(PoisonError::into_inner) = key.reveal();
+    *FOLDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+    format!("dev --anonymous --api-keys {}", file.display())
+}
+
+fn path() -> String {
+    format!("/{}", PATH.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A message of nearly the longest length, which consists of its id, and one with the longest id that is repeated.
+fn messages() -> [String; 2] {
+    [(5 << 20) - 100, 1_000].map(|bytes| format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(bytes)))
+}
+
+/// Sends requests that are refused, as many as the server takes, and reads no response.
+async fn over_http(address: SocketAddr) -> Words {
+    let path = path();
+    let open = together(CLIENTS, move |client| {
+        let [long, short] = messages();
+        let request = |body: &str| {
+            format!(
+                "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        let (long, short) = (request(&long), request(&short).repeat(64));
+        async move {
+            let mut stream = connect(address).await.ok()?;
+            let endless = async {
+                for _ in 0..4 {
+                    stream.write_all(long.as_bytes()).await?;
+                }
+                while client % 2 == 0 {
+                    stream.write_all(short.as_bytes()).await?;
+                }
+                std::io::Result::Ok(())
+            };
+            let _ = tokio::time::timeout(LONG, endless).await;
+            Some(stream)
+        }
+    });
+    let open: Vec<_> = open.await.into_iter().flatten().collect();
+    let closed = ended(&open.iter().collect::<Vec<_>>()).await;
+    // Every second client sends without end, until the server closes its connection.
+    let text = format!("after 45 s {closed} of {} connections ended", open.len());
+    words(open.len() == CLIENTS && closed >= CLIENTS / 2, text)
+}
+
+/// As [`over_http`], over WebSocket.
+async fn over_websocket(address: SocketAddr) -> Words {
+    let path = path();
+    let open = together(CLIENTS, move |_| {
+        let [_, short] = messages();
+        let path = path.clone();
+        async move {
+            let mut socket = socket_at(address, &path).await?;
+            let endless = async { while socket.send(Message::text(short.clone())).await.is_ok() {} };
+            let _ = tokio::time::timeout(LONG, endless).await;
+            Some(socket)
+        }
+    });
+    let open: Vec<_> = open.await.into_iter().flatten().collect();
+    let closed = ended(&open.iter().map(|socket| socket.get_ref()).collect::<Vec<_>>()).await;
+    let text = format!("after 45 s {closed} of {} WebSockets ended", open.len());
+    words(open.len() == CLIENTS && closed == CLIENTS, text)
+}
+
+/// Sends pings, as many as the server takes, and reads no pong.
+async fn pings(address: SocketAddr) -> Words {
+    let open = together(CLIENTS, move |_| async move {
+        let mut socket = socket_at(address, "/").await?;
+        let ping = Message::Ping(vec![7; 125].into());
+        let endless = async { while socket.feed(ping.clone()).await.is_ok() {} };
+        let _ = tokio::time::timeout(LONG, endless).await;
+        Some(socket)
+    });
+    let open: Vec<_> = open.await.into_iter().flatten().collect();
+    let closed = ended(&open.iter().map(|socket| socket.get_ref()).collect::<Vec<_>>()).await;
+    let text = format!("after 45 s {closed} of {} WebSockets ended", open.len());
+    words(open.len() == CLIENTS && closed == CLIENTS, text)
+}
+
+/// Reads one long answer on each of many WebSockets, which then stay open.
+async fn answers(address: SocketAddr) -> Words {
+    let large = batch(|id| call_of(id, "0x622000006000f3"));
+    let (mut open, mut longest) = (Vec::new(), 0);
+    for _ in 0..CLIENTS {
+        let Some(mut socket) = socket_at(address, "/").await else { continue };
+        let _ = socket.send(Message::text(large.clone())).await;
+        if let Ok(Some(Ok(Message::Text(text)))) =
+            tokio::time::timeout(Duration::from_secs(30), socket.next()).await
+        {
+            longest = text.len().max(longest);
+        }
+        open.push(socket);
+    }
+    let text = format!("{} WebSockets, longest answer {} MiB", open.len(), longest >> 20);
+    words(open.len() == CLIENTS && longest > 4 << 20, text)
+}

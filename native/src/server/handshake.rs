@@ -1,0 +1,67 @@
+//! The handshake of a WebSocket.
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts as _, WebSocketUpgrade};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::WebSocketStream;
+use tungstenite::handshake::derive_accept_key;
+use tungstenite::protocol::{Role, WebSocketConfig};
+
+use super::limits::Limits;
+
+/// The read buffer of a WebSocket, in bytes. The default of 128 KiB would be most of what an idle socket holds.
+const READ_BUFFER: usize = 4 * 1024;
+
+/// A WebSocket of a client.
+pub(super) type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// A connection that becomes a WebSocket when its response is sent.
+pub(super) struct Handshake {
+    accept: HeaderValue,
+    upgrade: OnUpgrade,
+}
+
+impl Handshake {
+    /// Checks a request.
+    ///
+    /// # Errors
+    /// The response to a request that is no handshake.
+    pub(super) async fn read(parts: &mut Parts) -> Result<Self, Response> {
+        let (upgrade, key) = (
+            parts.extensions.get::<OnUpgrade>().cloned(),
+            parts.headers.get(header::SEC_WEBSOCKET_KEY).cloned(),
+        );
+        // axum checks the headers. Its socket is not used, because it sends each message as one frame, and keeps a buffer
+        // of that size until the connection ends.
+        let checked = WebSocketUpgrade::from_request_parts(parts, &()).await;
+        drop(checked.map_err(IntoResponse::into_response)?);
+        let accept = key.map(|key| HeaderValue::try_from(derive_accept_key(key.as_bytes())));
+        match (accept, upgrade) {
+            (Some(Ok(accept)), Some(upgrade)) => Ok(Self { accept, upgrade }),
+            _ => Err(StatusCode::BAD_REQUEST.into_response()),
+        }
+    }
+
+    /// The response that accepts, and the connection, which is a WebSocket once the response is sent.
+    pub(super) fn accept(self) -> (Response, OnUpgrade) {
+        let mut response = (StatusCode::SWITCHING_PROTOCOLS, Body::empty()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, self.accept);
+        (response, self.upgrade)
+    }
+}
+
+/// The WebSocket of an upgraded connection.
+pub(super) async fn open(upgraded: Upgraded, limits: &Limits) -> WebSocket {
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER)
+        .max_frame_size(Some(limits.frame_bytes))
+        .max_message_size(Some(limits.message_bytes));
+    WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await
+}
