@@ -9,7 +9,7 @@ use core::net::{IpAddr, SocketAddr};
 use super::address::{Node, allowed, allowed_from_others, canonical};
 use super::datagram::Datagram;
 use super::error::Ignored;
-use super::limits::DatagramMeter;
+use super::limits::DatagramMeters;
 use super::message_id::MessageId;
 use super::packet::{Endpoint, Neighbor, Packet};
 use super::pending::{Pending, Question};
@@ -101,7 +101,7 @@ pub struct Discovery {
     random: Random,
     table: Table,
     pending: Pending,
-    meter: DatagramMeter,
+    meters: DatagramMeters,
     /// Boot hosts and when to ping them.
     boot: Vec<(SocketAddr, u64)>,
     candidates: VecDeque<Node>,
@@ -122,7 +122,7 @@ impl Discovery {
             config,
             random: Random::new(seed),
             pending: Pending::default(),
-            meter: DatagramMeter::default(),
+            meters: DatagramMeters::default(),
             boot: Vec::new(),
             candidates: VecDeque::new(),
             tried: BTreeMap::new(),
@@ -172,7 +172,7 @@ impl Discovery {
         if !allowed(from, self.config.allow_private) {
             return Err(Ignored::Address);
         }
-        if !self.meter.take(from.ip(), now_ms) {
+        if !self.answers(from, bytes, now_ms) && !self.meters.take(from.ip(), self.knows(from), now_ms) {
             return Err(Ignored::TooMany);
         }
         let datagram = Datagram::decode(bytes)?;
@@ -206,6 +206,18 @@ impl Discovery {
         self.ping_boot_hosts(now_ms);
         self.ping_candidates(now_ms);
         self.ask_nodes(now_ms);
+    }
+
+    /// Whether a datagram answers a question of ours. Its id shows that: whoever forges addresses does not see the
+    /// question. So forged datagrams, however many, hide no answer.
+    fn answers(&mut self, from: SocketAddr, bytes: &[u8], now_ms: u64) -> bool {
+        self.pending.waits_at(from)
+            && Datagram::glance(bytes).is_some_and(|packet| self.pending.is_answer(&packet, from, now_ms))
+    }
+
+    /// Whether the address is that of a boot host or of a node of the table.
+    fn knows(&self, address: SocketAddr) -> bool {
+        self.boot.iter().any(|(boot, _)| *boot == address) || self.table.has_address(address)
     }
 
     fn sender(&self, datagram: &Datagram) -> Result<NodeId, Ignored> {
@@ -351,16 +363,15 @@ impl Discovery {
         if self.table.len() >= ENOUGH_NODES {
             return;
         }
-        let table = &self.table;
-        let due = self.boot.iter_mut().filter(|(address, at)| now_ms >= *at && !table.has_address(*address));
-        let due: Vec<SocketAddr> = due
-            .map(|(address, at)| {
+        for index in 0..self.boot.len() {
+            let Some((address, at)) = self.boot.get(index).copied() else { return };
+            let due = now_ms >= at && !self.table.has_address(address);
+            if due
+                && self.send_ping(Question::Ping(None), address, now_ms)
+                && let Some((_, at)) = self.boot.get_mut(index)
+            {
                 *at = now_ms.saturating_add(BOOT_RETRY_MS);
-                *address
-            })
-            .collect();
-        for address in due {
-            self.send_ping(Question::Ping(None), address, now_ms);
+            }
         }
     }
 

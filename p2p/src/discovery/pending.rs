@@ -5,10 +5,13 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use super::message_id::MessageId;
+use super::packet::Packet;
 use crate::rlpx::NodeId;
 
 /// Milliseconds until a question counts as not answered. The reference waits as long.
 pub(super) const ANSWER_MS: u64 = 15_000;
+/// Datagrams that are looked at as answers to one question: one answers it, unless somebody who saw the question answers too.
+const ANSWERS: u8 = 4;
 /// Most questions of one kind that wait at a time.
 const PER_KIND: usize = 64;
 
@@ -47,6 +50,7 @@ pub(super) struct Asked {
     pub(super) question: Question,
     pub(super) address: SocketAddr,
     sent_ms: u64,
+    answers: u8,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -60,13 +64,15 @@ impl Pending {
         let challenge = question.is_challenge();
         let same = |asked: &Asked| asked.question.is_challenge() == challenge;
         let count = self.asked.values().filter(|asked| same(asked)).count();
-        let waits =
-            |asked: &Asked| asked.address == address && asked.question.is_ping() == question.is_ping();
+        // A challenge follows a datagram whose address may be forged, so it does not stand in the way of a question of ours.
+        let waits = |asked: &Asked| {
+            same(asked) && asked.address == address && asked.question.is_ping() == question.is_ping()
+        };
         count < PER_KIND && !self.asked.values().any(waits)
     }
 
     pub(super) fn insert(&mut self, id: MessageId, question: Question, address: SocketAddr, now_ms: u64) {
-        self.asked.insert(id, Asked { question, address, sent_ms: now_ms });
+        self.asked.insert(id, Asked { question, address, sent_ms: now_ms, answers: 0 });
     }
 
     /// The question with this id to this address, if it can still be answered.
@@ -74,6 +80,26 @@ impl Pending {
         let alive =
             |asked: &&Asked| asked.address == address && now_ms.saturating_sub(asked.sent_ms) < ANSWER_MS;
         self.asked.get(id).filter(alive).copied()
+    }
+
+    /// Whether a datagram of this type with this id answers a question to the address, and is one of the first that do.
+    pub(super) fn is_answer(&mut self, packet: &Packet, address: SocketAddr, now_ms: u64) -> bool {
+        let (is_pong, id) = match packet {
+            Packet::Pong { message_id, .. } => (true, message_id),
+            Packet::Neighbors { message_id, .. } => (false, message_id),
+            _ => return false,
+        };
+        let alive = self.get(id, address, now_ms).is_some_and(|asked| asked.question.is_ping() == is_pong);
+        let Some(asked) = self.asked.get_mut(id).filter(|asked| alive && asked.answers < ANSWERS) else {
+            return false;
+        };
+        asked.answers = asked.answers.saturating_add(1);
+        true
+    }
+
+    /// Whether a question to this address waits.
+    pub(super) fn waits_at(&self, address: SocketAddr) -> bool {
+        self.asked.values().any(|asked| asked.address == address)
     }
 
     pub(super) fn remove(&mut self, id: &MessageId) {

@@ -409,3 +409,97 @@ fn floods_are_cut_off() {
     }
     assert!(outputs(&mut machine).len() <= MAX_OUTPUTS);
 }
+
+/// Datagrams with the address of another node, each of its own content.
+fn forged(count: u32) -> impl Iterator<Item = Vec<u8>> {
+    let endpoint = Endpoint { host: "20.0.1.1".into(), udp_port: 5050, tcp_port: 5050 };
+    (0..count).map(move |number| {
+        let packet = Packet::Pong {
+            from: endpoint.clone(),
+            to: endpoint.clone(),
+            message_id: MessageId::from_random([number as u8; 16]),
+            network_id: Some(NETWORK),
+        };
+        Datagram::encode(&packet, &key(900)).unwrap()
+    })
+}
+
+/// The boot host at address 1 as a machine of its own answers the first PING of machine 0.
+fn answered_boot_host(attack: impl Fn(&mut Discovery, u64)) -> bool {
+    let (mut client, mut boot) = (machine(0), machine(1));
+    assert!(client.add_boot_address(address(1)));
+    for now_ms in (0..120_000).step_by(1000) {
+        attack(&mut client, now_ms);
+        client.tick(now_ms);
+        for _ in 0..4 {
+            for (to, bytes) in datagrams(&mut client).filter(|(to, _)| *to == address(1)) {
+                assert_eq!(to, address(1));
+                let _ = boot.receive(address(0), &bytes, now_ms);
+            }
+            attack(&mut client, now_ms);
+            for (_, bytes) in datagrams(&mut boot).filter(|(to, _)| *to == address(0)) {
+                let _ = client.receive(address(1), &bytes, now_ms);
+            }
+        }
+        if client.nodes().any(|node| node.id == *key(1).id()) {
+            return true;
+        }
+    }
+    false
+}
+
+fn datagrams(machine: &mut Discovery) -> impl Iterator<Item = (SocketAddr, Vec<u8>)> + use<> {
+    outputs(machine).into_iter().filter_map(|output| match output {
+        Output::Send { to, bytes } => Some((to, bytes)),
+        _ => None,
+    })
+}
+
+#[test]
+fn forged_datagrams_hide_no_boot_host() {
+    assert!(answered_boot_host(|_, _| {}));
+    assert!(answered_boot_host(|client, now_ms| {
+        forged(120).for_each(|bytes| drop(client.receive(address(1), &bytes, now_ms)));
+    }));
+}
+
+/// The datagrams of many addresses that do not exist use up what is looked at in all.
+#[test]
+fn forged_datagrams_of_many_addresses_hide_no_boot_host() {
+    let all: Vec<Vec<u8>> = forged(50).collect();
+    assert!(answered_boot_host(|client, now_ms| {
+        for number in 100..150 {
+            all.iter().for_each(|bytes| drop(client.receive(address(number), bytes, now_ms)));
+        }
+    }));
+}
+
+/// A PING with a forged address draws a PING of ours to that address, which must not take the place of our own question.
+#[test]
+fn a_forged_ping_does_not_keep_a_boot_host_from_being_asked() {
+    let endpoint = Endpoint { host: "20.0.1.1".into(), udp_port: 5050, tcp_port: 5050 };
+    let packet = Packet::Ping {
+        from: endpoint.clone(),
+        to: endpoint,
+        message_id: MessageId::from_random([7; 16]),
+        network_id: Some(NETWORK),
+    };
+    let ping = Datagram::encode(&packet, &key(900)).unwrap();
+    assert!(answered_boot_host(|client, now_ms| drop(client.receive(address(1), &ping, now_ms))));
+}
+
+/// Whoever sees a question can answer it, but not make us look at any number of answers.
+#[test]
+fn few_datagrams_are_looked_at_as_answers_to_one_question() {
+    let mut client = machine(0);
+    client.add_boot_address(address(1));
+    client.tick(0);
+    let [(to, Packet::Ping { from, message_id, .. })] = &sent(&mut client)[..] else { panic!("a PING") };
+    let answer = |by: u32| {
+        let (from, to) = (from.clone(), from.clone());
+        let packet = Packet::Pong { from, to, message_id: *message_id, network_id: Some(NETWORK + 1) };
+        Datagram::encode(&packet, &key(by)).unwrap()
+    };
+    let looked_at = (0..1000).filter(|_| client.receive(*to, &answer(9), 0) != Err(Ignored::TooMany)).count();
+    assert!(looked_at <= 4 + 400, "{looked_at}");
+}
