@@ -356,6 +356,21 @@ fn a_thousand_messages_a_minute_are_sent_and_no_more() {
     assert_eq!(events(&mut accepted, 61_000), [Event::Message(vec![0xc1, 1])]);
 }
 
+/// A busy network sends some dozens of transactions a second, most nodes one in a message. That is no flood.
+#[test]
+fn gossip_does_not_end_a_session() {
+    let theirs = RateLimits { sent: u64::MAX, ..RateLimits::default() };
+    let (mut dialled, mut accepted) = pair(theirs);
+    for second in 0..180 {
+        let now_ms = second * 1_000;
+        for _ in 0..500 {
+            dialled.send_message(&[0; 150], now_ms).unwrap();
+        }
+        accepted.receive(&dialled.take_output(), now_ms);
+        assert_eq!(events(&mut accepted, now_ms).len(), 500, "after {second} s");
+    }
+}
+
 #[test]
 fn a_peer_that_floods_is_closed() {
     // HELLO and STATUS count as well.
