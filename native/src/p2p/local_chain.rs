@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use rootlight::engine::{BlockHeader, View};
-use rootlight::local::ChainEvent;
+use rootlight::local::{ChainEvent, marked_sender};
 use rootlight::trie::NodeSource;
 use rootlight::types::{BlockRef, SealedHeader};
 use tokio::sync::watch;
@@ -101,11 +101,9 @@ impl PeerChain for LocalChain {
                     return found;
                 }
                 let ChainEvent::Pending(hash) = event else { continue };
-                // Peers cannot recover the sender of an impersonated account's transaction.
-                let waiting = pool.get(hash).filter(|waiting| {
-                    let sender = waiting.transaction.recover_sender(view.network().chain_id);
-                    sender.is_ok_and(|sender| sender == waiting.sender)
-                });
+                // Peers cannot recover the sender of an impersonated account's transaction. The signatures of all others
+                // were checked when the pool took them.
+                let waiting = pool.get(hash).filter(|waiting| marked_sender(waiting.transaction).is_none());
                 let Some(waiting) = waiting else { continue };
                 let rlp = waiting.transaction.encode();
                 bytes = bytes.saturating_add(rlp.len());
