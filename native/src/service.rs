@@ -199,10 +199,14 @@ pub struct Terms {
     pub profile: Profile,
     /// The number of the sender's API key, if it has one. Its filters belong to the key, not to the address.
     pub key: Option<u32>,
+    /// Stands for what the sender may ask about. Filters that a key made with other rights do not exist for it.
+    pub rights: u64,
     /// Whether the sender is the operator, who may see and change bans.
     pub operator: bool,
     /// Most calls of a batch; `None` for the usual number.
     pub batch_limit: Option<usize>,
+    /// Whether a page of another origin may use keys and change the chain.
+    pub all_pages: bool,
 }
 
 /// The sender of a message.
@@ -253,8 +257,10 @@ impl Caller {
 fn connection(peer: Peer, terms: Terms) -> Connection {
     Connection::new(peer.asker(), peer.connection)
         .with_profile(terms.profile)
+        .with_rights(terms.rights)
         .with_operator(terms.operator)
         .with_batch_limit(terms.batch_limit.unwrap_or(BATCH_LIMIT))
+        .admitting_all_pages(terms.all_pages)
 }
 
 /// Answers JSON-RPC messages.

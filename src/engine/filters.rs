@@ -124,6 +124,8 @@ struct Open {
     syncing: bool,
     /// The asker that installed it.
     asker: u64,
+    /// The asker's rights at that time.
+    rights: u64,
     /// Its memory in bytes, approximately.
     bytes: usize,
 }
@@ -314,6 +316,7 @@ impl Filters {
             subscription,
             syncing: view.syncing().is_some(),
             asker: self.owner.asker,
+            rights: self.owner.rights,
             bytes: 0,
         };
         made.weigh();

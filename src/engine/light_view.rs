@@ -418,6 +418,10 @@ impl View for LightView<'_> {
                 return self.find(chain, transaction, given);
             }
             (None, _) => return lacking(Fact::Location(transaction)),
+            (Some(Location::Pending(_)), None) if self.known.is_of_others(&transaction) => {
+                self.unproven.set(true);
+                return Ok(TransactionPlace::Unknown);
+            }
             (Some(Location::Pending(waiting)), _) | (Some(Location::Unknown), Some(waiting)) => {
                 return self.waiting(head, waiting);
             }

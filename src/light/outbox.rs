@@ -96,8 +96,12 @@ mod tests {
 
     fn send(cache: &mut FactCache, nonce: u64) {
         let transaction = Transaction::remasc(nonce);
-        let sent =
-            Sent { hash: transaction.hash(), sender: Address::ZERO, transaction: Arc::new(transaction) };
+        let sent = Sent {
+            hash: transaction.hash(),
+            sender: Address::ZERO,
+            asker: 0,
+            transaction: Arc::new(transaction),
+        };
         cache.absorb(FactStore { sent: vec![sent], ..FactStore::default() });
     }
 

@@ -61,6 +61,8 @@ pub struct FactStore {
     pub(crate) touched: Vec<Touch>,
     /// Transactions that this client passed on to upstreams.
     pub(crate) sent: Vec<Sent>,
+    /// The asker whose message is being answered.
+    pub(crate) asker: u64,
     /// Facts that no upstream could prove for the message being answered.
     pub(crate) refused: Facts,
     /// Those of them that an upstream has no method for.
@@ -85,6 +87,8 @@ pub(crate) struct Touch {
 pub(crate) struct Sent {
     pub(crate) hash: B256,
     pub(crate) sender: Address,
+    /// The asker who has sent it.
+    pub(crate) asker: u64,
     pub(crate) transaction: Arc<Transaction>,
 }
 
@@ -315,7 +319,7 @@ fn remembered(mut touched: Vec<Touch>) -> Vec<Touch> {
 impl FactCache {
     fn remember_sent(&mut self, sent: Vec<Sent>) {
         for sent in sent {
-            self.sent.retain(|known| known.hash != sent.hash);
+            self.sent.retain(|known| known.hash != sent.hash || known.asker != sent.asker);
             self.sent.push(sent);
         }
         let extra = self.sent.len().saturating_sub(MAX_SENT);
@@ -324,7 +328,11 @@ impl FactCache {
 
     /// Transactions that this client passed on to upstreams, with their hashes, oldest first.
     pub(super) fn sent_by_hash(&self) -> impl Iterator<Item = (B256, &Arc<Transaction>)> {
-        self.sent.iter().map(|sent| (sent.hash, &sent.transaction))
+        // Several askers may have sent the same one.
+        let is_last = |(place, sent): &(usize, &Sent)| {
+            self.sent.iter().skip(place.saturating_add(1)).all(|later| later.hash != sent.hash)
+        };
+        self.sent.iter().enumerate().filter(is_last).map(|(_, sent)| (sent.hash, &sent.transaction))
     }
 }
 
@@ -406,19 +414,29 @@ impl<'a> Known<'a> {
         self.own.executed
     }
 
-    /// A transaction that this client passed on to upstreams.
-    pub fn sent(&self, hash: &B256) -> Option<&'a Arc<Transaction>> {
-        let mut all = self.own.sent.iter().chain(&self.cache.sent);
-        all.find(|sent| sent.hash == *hash).map(|sent| &sent.transaction)
+    /// The transactions that this client passed on to upstreams for the present asker.
+    fn own_sent(&self) -> impl Iterator<Item = &'a Sent> + use<'a> {
+        let asker = self.own.asker;
+        self.own.sent.iter().chain(&self.cache.sent).filter(move |sent| sent.asker == asker)
     }
 
-    /// The next nonce of an account: `first`, or the nonce after the transactions sent from here that use `first` and
+    /// A transaction that this client passed on to upstreams for the present asker.
+    pub fn sent(&self, hash: &B256) -> Option<&'a Arc<Transaction>> {
+        self.own_sent().find(|sent| sent.hash == *hash).map(|sent| &sent.transaction)
+    }
+
+    /// Whether only other askers have sent a transaction through this client. Until it is mined, it is not shown.
+    pub(crate) fn is_of_others(&self, hash: &B256) -> bool {
+        self.cache.sent.iter().any(|sent| sent.hash == *hash) && self.sent(hash).is_none()
+    }
+
+    /// The next nonce of an account: `first`, or the nonce after the present asker's transactions that use `first` and
     /// the nonces that follow without a gap.
     pub fn next_nonce(&self, sender: &Address, first: u64) -> u64 {
         let mut next = first;
         let used = |nonce: u64| {
-            let mut all = self.own.sent.iter().chain(&self.cache.sent);
-            all.any(|sent| sent.sender == *sender && sent.transaction.nonce.value() == U256::from(nonce))
+            self.own_sent()
+                .any(|sent| sent.sender == *sender && sent.transaction.nonce.value() == U256::from(nonce))
         };
         while used(next) {
             next = next.saturating_add(1);

@@ -8,7 +8,7 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     message::{message, overrides},
-    method::{Done, Failure, Handler, Method, Pages, optional, required, told, verified},
+    method::{CALL, Done, Failure, Handler, Method, Pages, told, verified},
     params::{BlockParam, Params},
     revert::reason,
 };
@@ -26,11 +26,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_call",
         aliases: &[],
-        params: &[
-            required("call", "CALL"),
-            optional("block", "BLOCK"),
-            optional("stateOverride", "OVERRIDE"),
-        ],
+        params: CALL,
         result: told("DATA"),
         level: Level::Verified,
         cost: 50,
@@ -41,11 +37,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_estimateGas",
         aliases: &[],
-        params: &[
-            required("call", "CALL"),
-            optional("block", "BLOCK"),
-            optional("stateOverride", "OVERRIDE"),
-        ],
+        params: CALL,
         result: told("QUANTITY"),
         level: Level::Verified,
         cost: 200,

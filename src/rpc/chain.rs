@@ -17,6 +17,25 @@ use crate::{
 /// The eth protocol number that the reference node reports (measured).
 const PROTOCOL_VERSION: &str = "0x3e";
 
+/// Names of the upstreams for those who may not know their addresses.
+#[cfg(feature = "hosted")]
+pub(super) fn numbered(view: &dyn View) -> alloc::vec::Vec<String> {
+    (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect()
+}
+
+/// `net_peerList`.
+pub(super) const PEER_LIST: Method = Method {
+    name: "net_peerList",
+    aliases: &[],
+    params: &[],
+    result: told("array of strings"),
+    level: Level::Local,
+    cost: 1,
+    pages: Pages::Named,
+    doc: told("The upstreams in use, credentials removed."),
+    handler: Handler::Read(|view, _| done(&view.upstreams(), Level::Local)),
+};
+
 pub(super) const METHODS: &[Method] = &[
     Method {
         name: "web3_clientVersion",
@@ -75,17 +94,7 @@ pub(super) const METHODS: &[Method] = &[
         doc: told("Number of upstreams in use."),
         handler: Handler::Read(|view, _| done(&format!("{:#x}", view.upstreams().len()), Level::Local)),
     },
-    Method {
-        name: "net_peerList",
-        aliases: &[],
-        params: &[],
-        result: told("array of strings"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("The upstreams in use, credentials removed."),
-        handler: Handler::Read(|view, _| done(&view.upstreams(), Level::Local)),
-    },
+    PEER_LIST,
     Method {
         name: "eth_chainId",
         aliases: &[],

@@ -255,7 +255,7 @@ impl<S: Share> SharedClient<S> {
             if self.config.host_tells_sent {
                 continue;
             }
-            self.filters.write().pending(transaction.hash);
+            self.filters.write().pending(transaction.hash, transaction.asker);
             sent = true;
         }
         if !observations.is_empty() {
@@ -287,11 +287,11 @@ impl<S: Share> SharedClient<S> {
         self.cache.write().limit(bytes);
     }
 
-    /// Tells the subscriptions of transactions that were sent through this host or another one.
+    /// Tells the subscriptions of each asker of its transactions that were sent through this host or another one.
     #[cfg(feature = "hosted")]
-    pub fn tell_sent(&self, transactions: &[B256]) {
+    pub fn tell_sent(&self, transactions: &[(B256, u64)]) {
         let mut filters = self.filters.write();
-        transactions.iter().for_each(|hash| filters.pending_for_subscriptions(*hash));
+        transactions.iter().for_each(|(hash, asker)| filters.pending_for_subscriptions(*hash, *asker));
     }
 
     /// The bytes of a filter for another host ([`Filters::carry`]). It does not exist here afterwards.
@@ -304,12 +304,18 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// Takes over a filter from another host; see [`Filters::take_over`]. If it is one of pending transactions, those that
-    /// were `sent` since its last poll are to be reported.
+    /// were `sent` by its asker since its last poll are to be reported.
     ///
     /// # Errors
     /// The bytes are no filter of this version.
     #[cfg(feature = "hosted")]
-    pub fn take_over(&self, id: u128, bytes: &[u8], sent: &[B256], now: Now) -> Result<(), CarriedError> {
+    pub fn take_over(
+        &self,
+        id: u128,
+        bytes: &[u8],
+        sent: &[(B256, u64)],
+        now: Now,
+    ) -> Result<(), CarriedError> {
         self.filters.write().take_over(id, bytes, sent, now.unix)
     }
 
@@ -379,7 +385,7 @@ mod tests {
         let at = |millis| Now { unix: 0, millis };
         let transaction = crate::types::Transaction::remasc(1);
         let (hash, sender) = (transaction.hash(), alloy_primitives::Address::ZERO);
-        let sent = crate::light::Sent { hash, sender, transaction: Arc::new(transaction) };
+        let sent = crate::light::Sent { hash, sender, asker: 0, transaction: Arc::new(transaction) };
         client.cache.write().absorb(FactStore { sent: alloc::vec![sent], ..FactStore::default() });
         assert!(client.receipt_requests(0, &mut outbox, at(0)).is_empty());
         assert!(client.receipt_requests(0, &mut outbox, at(30_000)).is_empty());

@@ -4,6 +4,8 @@ use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::envelope::{BATCH_LIMIT, MAX_BATCH};
+#[cfg(feature = "dev")]
+use super::pages::Pages;
 #[cfg(feature = "hosted")]
 use super::profile::Profile;
 use crate::engine::Owner;
@@ -16,6 +18,8 @@ use crate::engine::Owner;
 pub struct Connection {
     owner: Owner,
     foreign_page: Option<String>,
+    #[cfg(feature = "node-methods")]
+    admitted: bool,
     #[cfg(feature = "node-methods")]
     guest: bool,
     #[cfg(feature = "hosted")]
@@ -30,7 +34,7 @@ impl Connection {
     /// A connection of a caller. `asker` identifies the caller, for example by address; filters are shared out
     /// between callers. `number` identifies the connection.
     pub fn new(asker: u64, number: u64) -> Self {
-        let owner = Owner { asker, connection: number, subscriptions: 0 };
+        let owner = Owner { asker, connection: number, ..Owner::default() };
         Self { owner, ..Self::default() }
     }
 
@@ -79,6 +83,35 @@ impl Connection {
     /// The number of calls that a batch may have; [`BATCH_LIMIT`] by default.
     pub fn batch_limit(&self) -> usize {
         self.batch_limit.unwrap_or(BATCH_LIMIT)
+    }
+
+    /// Returns the connection of a caller with these rights. Filters that an API key made with other rights do not exist
+    /// for it.
+    #[cfg(feature = "hosted")]
+    #[must_use]
+    pub fn with_rights(mut self, rights: u64) -> Self {
+        self.owner.rights = rights;
+        self
+    }
+
+    /// Returns the connection, of a page that may use keys and change the chain although it is of another origin, because
+    /// the operator allows that to every page.
+    #[cfg(feature = "node-methods")]
+    #[must_use]
+    pub fn admitting_all_pages(self, admitted: bool) -> Self {
+        Self { admitted, ..self }
+    }
+
+    /// Whether the connection belongs to a page of another origin that may not call methods of these pages.
+    #[cfg(feature = "dev")]
+    pub(super) fn refuses(&self, pages: Pages) -> Option<&str> {
+        let refused = match pages {
+            Pages::Any | Pages::Operator => false,
+            #[cfg(feature = "node-methods")]
+            Pages::Own if self.admitted => false,
+            Pages::Own | Pages::Named => true,
+        };
+        self.foreign_page().filter(|_| refused)
     }
 
     /// The number that identifies this connection.

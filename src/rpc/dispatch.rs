@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "dev")]
+#[cfg(feature = "node-methods")]
 use super::method::Pages;
 use super::{
     connection::Connection,
@@ -67,8 +67,8 @@ impl Dispatcher {
             return Err(RpcError::NoNotifications);
         }
         #[cfg(feature = "dev")]
-        if let Some(origin) = connection.foreign_page().filter(|_| row.pages == Pages::Own) {
-            return Err(RpcError::ForeignPage { method: row.name, origin: origin.into() });
+        if let Some(origin) = connection.refuses(row.pages) {
+            return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages: row.pages });
         }
         Request::new(row, call.params)
     }

@@ -7,6 +7,8 @@ use alloy_primitives::{B256, Bytes, hex};
 use thiserror::Error;
 
 #[cfg(feature = "dev")]
+use super::pages::Pages;
+#[cfg(feature = "dev")]
 use crate::dev::{DevError, TypedDataError, UnlockError};
 #[cfg(feature = "light")]
 use crate::light::RequestFailure;
@@ -362,15 +364,14 @@ pub enum RpcError {
     NoUpstream,
     /// A web page of another origin called a method that uses keys or changes the chain directly.
     #[cfg(feature = "dev")]
-    #[error(
-        "{method} may not be called by web pages of other origins: it uses keys or changes the chain directly. To let this \
-         page call it, start with: --cors {origin}"
-    )]
+    #[error("{method} may not be called by web pages of other origins: {}. {}", pages.reason(), admission(origin))]
     ForeignPage {
         /// The method.
         method: &'static str,
         /// The page's origin.
         origin: String,
+        /// The pages that may.
+        pages: Pages,
     },
     /// The answer would be larger than allowed.
     #[error("Response size limit of {0} bytes exceeded")]
@@ -440,6 +441,16 @@ fn revert_text(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => alloc::format!("revert {reason}"),
         None => String::from("transaction reverted"),
+    }
+}
+
+/// How a page of this origin may be allowed to call. A page without an origin may not: every sandboxed frame of every page
+/// sends `null`.
+#[cfg(feature = "dev")]
+fn admission(origin: &str) -> String {
+    match origin {
+        "null" => "This page has no origin of its own: serve it from localhost".into(),
+        origin => alloc::format!("To let this page call it, start with: --cors {origin}"),
     }
 }
 

@@ -11,7 +11,9 @@ use super::{
     chain::sync_status,
     error::{ParamError, RpcError},
     logs::{range_failure, shown, watch},
-    method::{Done, Failure, Handler, Method, Pages, Param, done, optional, required, told},
+    method::{
+        Done, Failure, Handler, LOG_FILTER, Method, Pages, Param, Subject, done, optional, required, told,
+    },
     params::{Params, parse_data},
 };
 use crate::{
@@ -19,13 +21,16 @@ use crate::{
     types::json::{Quantity, RpcHead},
 };
 
-const FILTER: &[Param] = &[required("filterId", "QUANTITY")];
+/// The type of a subscription to logs.
+const LOGS: &str = "logs";
+
+const FILTER: &[Param] = &[required("filterId", "QUANTITY").of(Subject::Filter)];
 
 pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_newFilter",
         aliases: &[],
-        params: &[required("filter", "LOG_FILTER")],
+        params: &[LOG_FILTER],
         result: told("QUANTITY"),
         level: Level::Verified,
         cost: 10,
@@ -65,7 +70,8 @@ pub(super) const METHODS: &[Method] = &[
         params: FILTER,
         result: told("array of log objects or hashes"),
         level: Level::Verified,
-        cost: 20,
+        // A poll that fails runs the whole query of its filter each time.
+        cost: 100,
         pages: Pages::Any,
         doc: told(
             "What is new since the last poll. Logs that a reorganisation took back are marked as removed.",
@@ -101,11 +107,12 @@ pub(super) const METHODS: &[Method] = &[
         aliases: &[],
         params: &[
             required("type", "newHeads, logs, newPendingTransactions or syncing"),
-            optional("filter", "LOG_FILTER"),
+            optional("filter", "LOG_FILTER").of(Subject::Subscription),
         ],
         result: told("DATA"),
         level: Level::Verified,
-        cost: 10,
+        // Those of logs run a query for each new block.
+        cost: 100,
         pages: Pages::Any,
         doc: told(
             "Notifies of what is new, over WebSocket. Logs that a reorganisation took back are marked as removed.",
@@ -115,7 +122,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_unsubscribe",
         aliases: &[],
-        params: &[required("subscriptionId", "DATA")],
+        params: &[required("subscriptionId", "DATA").of(Subject::Filter)],
         result: told("boolean"),
         level: Level::Local,
         cost: 1,
@@ -133,7 +140,7 @@ fn install(filters: &mut Filters, view: &dyn View, now: u64, watched: Watch) -> 
 fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> Result<Done, Failure> {
     let watched = match params.text(0).as_str() {
         "newHeads" => Watch::Heads,
-        "logs" => watch(view, 1, params)?,
+        LOGS => watch(view, 1, params)?,
         "newPendingTransactions" => Watch::Pending,
         "syncing" => Watch::Syncing,
         _ => return Err(ParamError::Type { position: 0, expected: "a type of subscription" }.into()),
@@ -145,9 +152,15 @@ fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_
     done(&Quantity(U256::from(id)), Level::Local)
 }
 
+/// Whether the parameters of a subscription ask for logs.
+#[cfg(feature = "node-methods")]
+pub(super) fn is_of_logs(params: Params<'_>) -> bool {
+    params.text(0) == LOGS
+}
+
 /// The id in the first parameter; `None` for an id that no filter can have.
 fn id(params: Params<'_>) -> Result<Option<u128>, ParamError> {
-    let text: String = match params.object(0, "a filter id") {
+    let text: String = match params.value(0, "a filter id") {
         Ok(text) => text.unwrap_or_default(),
         // The reference node accepts a number too; no filter has such an id.
         Err(_) if params.number(0).is_ok() => return Ok(None),

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{Done, Failure, Handler, Method, Pages, required, told, verified},
-    params::{BlockParam, Params, block_param, parse_address, parse_hash, tag_in_any_case},
+    method::{Done, Failure, Handler, LOG_FILTER, Method, Pages, told, verified},
+    params::{BlockParam, Params, block_param, object, parse_address, parse_hash, tag_in_any_case},
 };
 use crate::{
     engine::{
@@ -22,7 +22,7 @@ use crate::{
 pub(super) const METHODS: &[Method] = &[Method {
     name: "eth_getLogs",
     aliases: &[],
-    params: &[required("filter", "LOG_FILTER")],
+    params: &[LOG_FILTER],
     result: told("array of log objects"),
     level: Level::Verified,
     cost: 100,
@@ -95,7 +95,7 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
 /// block hash is returned unchanged. Returns `None` if the filter or an end of its range cannot be read.
 #[cfg(feature = "light")]
 pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let given: FilterObject<'_> = serde_json::from_str(filter).ok()?;
+    let given: FilterObject<'_> = object(serde_json::from_str(filter).ok()?).ok()?;
     if given.block_hash.is_some() {
         return Some(filter.into());
     }
@@ -109,6 +109,13 @@ pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>
     }
     range.push('}');
     Some(range)
+}
+
+/// The contracts whose logs a filter selects; `None` if it selects those of all, or cannot be read.
+#[cfg(feature = "node-methods")]
+pub(super) fn senders(params: Params<'_>, position: usize) -> Option<Vec<Address>> {
+    let given: FilterObject<'_> = params.object(position, "a log filter").ok()??;
+    addresses(given.address).ok().filter(|addresses| !addresses.is_empty())
 }
 
 fn param(raw: &RawValue) -> Result<BlockParam, ParamError> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    entries::Entries,
+    entries::{Entries, Object},
     error::ParamError,
     method::Failure,
     params::{Params, parse_address, parse_data, parse_number},
@@ -161,9 +161,10 @@ fn parse_overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
     if length > MAX_OVERRIDES {
         return Err(ParamError::OverridesTooLong(MAX_OVERRIDES).into());
     }
-    let given: Option<Entries<OverrideObject>> = params.object(2, "a map of addresses to overrides")?;
+    let given: Option<Entries<Object<OverrideObject>>> =
+        params.object(2, "a map of addresses to overrides")?;
     let mut accounts = BTreeMap::new();
-    for (address, object) in given.iter().flat_map(|given| &given.0) {
+    for (address, Object(object)) in given.iter().flat_map(|given| &given.0) {
         let address = parse_address(address)?;
         accounts.insert(address, object.account(address)?);
     }

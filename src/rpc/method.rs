@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+pub use super::pages::Pages;
 use super::{error::RpcError, params::Params};
 #[cfg(feature = "dev")]
 use crate::engine::Node;
@@ -38,29 +39,6 @@ pub struct Method {
 /// or for a transaction and the block that mines it.
 pub const BRIEF_COST: u32 = 20;
 
-/// Which web pages may call a method. Programs may call every method, except those of [`Pages::Operator`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pages {
-    /// Any page: the method only reads, or takes data that its author has signed.
-    Any,
-    /// Pages of this machine and pages that the operator allows: the method uses keys or changes the chain directly.
-    Own,
-    /// Like [`Self::Own`], and of programs only those of the operator: the method shows or changes how the host treats
-    /// others. For other callers the method does not exist.
-    Operator,
-}
-
-impl Pages {
-    /// The name in the catalogue of methods.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Any => "any",
-            Self::Own => "own",
-            Self::Operator => "operator",
-        }
-    }
-}
-
 /// A parameter of a method.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
@@ -68,8 +46,38 @@ pub struct Param {
     pub name: &'static str,
     /// Its kind: ADDRESS, HASH, QUANTITY, BLOCK ...
     pub kind: &'static str,
+    /// What a caller's rights see in it.
+    pub subject: Subject,
     /// Whether it must be given.
     pub required: bool,
+}
+
+/// What a parameter refers to, for rules that limit what a caller may ask about ([`Method::contracts`],
+/// [`Method::overrides`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Nothing that such rules are about: a number, a block, a hash, a text.
+    Plain,
+    /// An account: its balance or nonce, or its key.
+    Account,
+    /// A contract: its code or storage.
+    Contract,
+    /// A call object.
+    Call,
+    /// A transaction object.
+    Transaction,
+    /// A signed transaction that is to be sent.
+    Signed,
+    /// A log filter.
+    Logs,
+    /// A log filter if the first parameter is `logs`.
+    Subscription,
+    /// A trace filter.
+    Traces,
+    /// Overrides of state.
+    Overrides,
+    /// The id of a filter or subscription, which belongs to its caller.
+    Filter,
 }
 
 /// A handler that only reads: a pure function of the view and the parameters.
@@ -164,13 +172,40 @@ pub(super) const fn told(text: &'static str) -> &'static str {
 
 /// A required parameter.
 pub(super) const fn required(name: &'static str, kind: &'static str) -> Param {
-    Param { name, kind, required: true }
+    Param { name, kind, subject: Subject::Plain, required: true }
 }
 
 /// An optional parameter.
 pub(super) const fn optional(name: &'static str, kind: &'static str) -> Param {
-    Param { name, kind, required: false }
+    Param { name, kind, subject: Subject::Plain, required: false }
 }
+
+impl Param {
+    /// The same parameter, of this subject.
+    pub(super) const fn of(self, subject: Subject) -> Self {
+        Self { subject, ..self }
+    }
+}
+
+/// An account by its address.
+pub(super) const fn account_of(name: &'static str) -> Param {
+    required(name, "ADDRESS").of(Subject::Account)
+}
+
+/// A contract by its address.
+pub(super) const fn contract_of(name: &'static str) -> Param {
+    required(name, "ADDRESS").of(Subject::Contract)
+}
+
+/// A log filter.
+pub(super) const LOG_FILTER: Param = required("filter", "LOG_FILTER").of(Subject::Logs);
+
+/// The parameters of a call: the message, the block, and overrides of its state.
+pub(super) const CALL: &[Param] = &[
+    required("call", "CALL").of(Subject::Call),
+    optional("block", "BLOCK"),
+    optional("stateOverride", "OVERRIDE").of(Subject::Overrides),
+];
 
 /// An answer at level `verified`.
 ///

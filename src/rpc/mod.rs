@@ -58,6 +58,7 @@ mod older_test;
 mod older_traces;
 #[cfg(feature = "node-methods")]
 mod own_node;
+mod pages;
 mod params;
 #[cfg(feature = "light")]
 mod poll;
@@ -79,6 +80,8 @@ mod session;
 mod share;
 mod signed;
 mod state;
+#[cfg(feature = "node-methods")]
+mod subjects;
 #[cfg(feature = "catalogue")]
 mod support;
 mod table;
@@ -105,7 +108,7 @@ pub use local_client::{LocalClient, LocalMessage};
 pub use log_stream::{LogStream, Reply};
 #[cfg(feature = "dev")]
 pub use method::Write;
-pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching};
+pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Subject, Watching};
 pub use notify::{MORE_NOTIFICATIONS, is_gone, notification, notifications, poll_message};
 #[cfg(feature = "light")]
 pub use obstacle::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};

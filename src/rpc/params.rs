@@ -175,11 +175,25 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A value of any deserializable type, or `None` if it is missing or null.
+    /// An object, or `None` if it is missing or null.
     ///
     /// # Errors
     /// [`ParamError::Type`], with `expected` as text.
     pub fn object<T: Deserialize<'a>>(
+        &self,
+        position: usize,
+        expected: &'static str,
+    ) -> Result<Option<T>, ParamError> {
+        self.raw(position)
+            .map(|raw| object(raw).map_err(|_| ParamError::Type { position, expected }))
+            .transpose()
+    }
+
+    /// A text or an array, or `None` if it is missing or null. Objects are read by [`Self::object`].
+    ///
+    /// # Errors
+    /// [`ParamError::Type`], with `expected` as text.
+    pub(super) fn value<T: Deserialize<'a>>(
         &self,
         position: usize,
         expected: &'static str,
@@ -194,7 +208,7 @@ impl<'a> Params<'a> {
     /// # Errors
     /// [`ParamError::Type`], [`ParamError::TooManyKeys`], [`ParamError::Number`].
     pub fn storage_keys(&self, position: usize) -> Result<Vec<U256>, ParamError> {
-        let keys: Vec<String> = self.object(position, "an array of storage keys")?.unwrap_or_default();
+        let keys: Vec<String> = self.value(position, "an array of storage keys")?.unwrap_or_default();
         if keys.len() > MAX_PROOF_KEYS {
             return Err(ParamError::TooManyKeys { given: keys.len(), max: MAX_PROOF_KEYS });
         }
@@ -227,6 +241,15 @@ impl<'a> Params<'a> {
         let text = self.string(position).ok_or(ParamError::Sha3)?;
         let digits = text.strip_prefix("0x").ok_or(ParamError::Sha3)?;
         decode_hex(digits).ok_or(ParamError::Sha3)
+    }
+}
+
+/// Parses an object. A derived parser of a struct alone would also read an array, whose values it would take for the members
+/// in the order of their declaration.
+pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> serde_json::Result<T> {
+    match raw.get().starts_with('{') {
+        true => serde_json::from_str(raw.get()),
+        false => Err(serde::de::Error::custom("not an object")),
     }
 }
 
@@ -369,7 +392,7 @@ struct BlockParamMap<'a> {
 }
 
 fn parse_selector_map(raw: &RawValue) -> Result<BlockParam, ParamError> {
-    let map: BlockParamMap<'_> = serde_json::from_str(raw.get()).map_err(|_| ParamError::BlockMap)?;
+    let map: BlockParamMap<'_> = object(raw).map_err(|_| ParamError::BlockMap)?;
     if let Some(hash) = map.block_hash {
         let text: String =
             serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;

@@ -100,7 +100,12 @@ impl Poll {
     ///
     /// # Errors
     /// Why the transaction is invalid, or that there is no upstream.
-    pub(super) fn send(member: usize, request: &Request, pinned: &PinnedHead) -> Result<Self, RpcError> {
+    pub(super) fn send(
+        member: usize,
+        request: &Request,
+        pinned: &PinnedHead,
+        asker: u64,
+    ) -> Result<Self, RpcError> {
         let raw = request.params().data(0)?;
         let (transaction, sender) = signed::decode(&raw, pinned.network().chain_id)?;
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
@@ -109,7 +114,7 @@ impl Poll {
         if requests.is_empty() {
             return Err(RpcError::NoUpstream);
         }
-        let sent = Sent { hash: transaction.hash(), sender, transaction: Arc::new(transaction) };
+        let sent = Sent { hash: transaction.hash(), sender, asker, transaction: Arc::new(transaction) };
         Ok(Self { member, kind: Kind::Send(sent), requests })
     }
 

@@ -1,7 +1,7 @@
 //! Profiles: which methods a connection is served, and with which limits.
 
 use super::{
-    dev,
+    chain, dev,
     method::{Done, Failure, Handler, Method, Pages, done},
     params::Params,
     table, trace,
@@ -19,12 +19,19 @@ pub enum Profile {
     Hosted,
 }
 
-/// Namespaces that the hosted profile leaves out, besides the methods of [`Pages::Own`].
+/// Namespaces that the hosted profile leaves out, besides the methods that are not for every page.
 const LEFT_OUT: [&str; 7] = ["anvil", "debug", "evm", "hardhat", "mnr", "personal", "sco"];
 
 /// Rows of the hosted profile that replace the row of the same name.
 static HOSTED: &[Method] = &[
-    Method { handler: Handler::Read(no_accounts), ..dev::ACCOUNTS },
+    Method { handler: Handler::Read(no_accounts), pages: Pages::Any, ..dev::ACCOUNTS },
+    Method { handler: Handler::Read(numbered_peers), pages: Pages::Any, ..chain::PEER_LIST },
+    #[cfg(feature = "light")]
+    Method {
+        handler: Handler::Read(super::rootlight::numbered_upstreams),
+        pages: Pages::Any,
+        ..super::rootlight::UPSTREAMS
+    },
     Method { handler: Handler::Read(hosted_modules), ..table::MODULES },
     Method { handler: Handler::Read(trace::hosted_filter), ..trace::FILTER },
     #[cfg(feature = "node-methods")]
@@ -35,6 +42,11 @@ static HOSTED: &[Method] = &[
 #[cfg(feature = "node-methods")]
 pub(super) fn is_hosted(row: &Method) -> bool {
     HOSTED.iter().any(|own| core::ptr::eq(own, row))
+}
+
+/// The hosted profile's own row of a method.
+fn own_row(method: &Method) -> Option<&'static Method> {
+    HOSTED.iter().find(|row| row.name == method.name)
 }
 
 impl Profile {
@@ -53,7 +65,10 @@ impl Profile {
     pub fn has(self, method: &Method) -> bool {
         match self {
             Self::Node => true,
-            Self::Hosted => method.pages == Pages::Any && !LEFT_OUT.contains(&method.namespace()),
+            Self::Hosted => {
+                let row = own_row(method).unwrap_or(method);
+                row.pages == Pages::Any && !LEFT_OUT.contains(&row.namespace())
+            }
         }
     }
 
@@ -62,14 +77,18 @@ impl Profile {
         if self == Self::Node {
             return Some(method);
         }
-        let own = HOSTED.iter().find(|row| row.name == method.name);
-        self.has(method).then_some(own.unwrap_or(method))
+        self.has(method).then_some(own_row(method).unwrap_or(method))
     }
 }
 
 /// `eth_accounts` of a service that holds no keys.
 fn no_accounts(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     done(&[(); 0], Level::Local)
+}
+
+/// `net_peerList` of a service, whose callers need not know the operator's network.
+fn numbered_peers(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    done(&chain::numbered(view), Level::Local)
 }
 
 /// `rpc_modules` with the namespaces of the hosted profile.

@@ -1,12 +1,12 @@
 //! `eth_sendRawTransaction`: signed transactions, for the local pool or for upstreams.
 
-use super::method::{Handler, Method, Pages, required, told};
+use super::method::{Handler, Method, Pages, Subject, required, told};
 use crate::engine::Level;
 
 pub(super) const METHODS: &[Method] = &[Method {
     name: "eth_sendRawTransaction",
     aliases: &[],
-    params: &[required("transactionData", "DATA")],
+    params: &[required("transactionData", "DATA").of(Subject::Signed)],
     result: told("HASH"),
     level: Level::Forwarded,
     cost: 20,

@@ -5,6 +5,8 @@ use alloc::{format, string::String, vec::Vec};
 use alloy_primitives::{B256, U256};
 use serde::Serialize;
 
+#[cfg(feature = "hosted")]
+use super::chain::numbered;
 use super::{
     blocks::by_selector,
     method::{Done, Failure, Handler, Method, Pages, absent, done, optional, told, verified},
@@ -15,6 +17,19 @@ use crate::{
     engine::{BlockHeader, Level, LightStatus, View},
     light::{Capabilities, Evidence, UpstreamState},
     types::BlockRef,
+};
+
+/// `rootlight_upstreams`.
+pub(super) const UPSTREAMS: Method = Method {
+    name: "rootlight_upstreams",
+    aliases: &[],
+    params: &[],
+    result: told("array of upstreams"),
+    level: Level::Local,
+    cost: 1,
+    pages: Pages::Named,
+    doc: told("Each upstream's state, what it offers, and its recorded misbehaviour."),
+    handler: Handler::Read(upstreams),
 };
 
 pub(super) const METHODS: &[Method] = &[
@@ -35,17 +50,7 @@ pub(super) const METHODS: &[Method] = &[
         ),
         handler: Handler::Read(sync_status),
     },
-    Method {
-        name: "rootlight_upstreams",
-        aliases: &[],
-        params: &[],
-        result: told("array of upstreams"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Each upstream's state, what it offers, and its recorded misbehaviour."),
-        handler: Handler::Read(upstreams),
-    },
+    UPSTREAMS,
     Method {
         name: "rootlight_checkpoint",
         aliases: &[],
@@ -206,6 +211,20 @@ fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let all: Vec<UpstreamStatus<'_>> =
         names.iter().zip(states).map(|(name, state)| upstream_status(name, state)).collect();
     done(&all, Level::Local)
+}
+
+/// `rootlight_upstreams` of a service: upstreams by number. Names are addresses of the operator's network, the words of a
+/// fault may contain them, and the evidence of misbehaviour has the parameters of other callers.
+#[cfg(feature = "hosted")]
+pub(super) fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    let states: &[UpstreamState] = view.light().map_or(&[], LightStatus::upstreams);
+    let names = numbered(view);
+    let all = names.iter().zip(states).map(|(name, state)| {
+        let status = upstream_status(name, state);
+        let resting = status.resting.as_ref().map(|_| "yes".into());
+        UpstreamStatus { resting, misbehaviour: Vec::new(), ..status }
+    });
+    done(&all.collect::<Vec<_>>(), Level::Local)
 }
 
 fn upstream_status<'a>(name: &'a str, state: &'a UpstreamState) -> UpstreamStatus<'a> {

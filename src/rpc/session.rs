@@ -76,10 +76,11 @@ impl Session {
         pinned: PinnedHead,
         message: &[u8],
     ) -> Self {
+        let asker = connection.owner().asker;
         Self {
             pinned,
             exchange: Exchange::new(dispatcher, connection, message),
-            own: FactStore::default(),
+            own: FactStore { asker, ..FactStore::default() },
             fetches: Vec::new(),
             observations: Vec::new(),
             hints: Hints::new(),
@@ -244,7 +245,7 @@ impl Session {
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(request) = &member.state else { continue };
             let poll = match request.row.handler {
-                Handler::Forward(..) => Poll::send(place, request, &self.pinned),
+                Handler::Forward(..) => Poll::send(place, request, &self.pinned, self.own.asker),
                 #[cfg(feature = "node-methods")]
                 _ => match Poll::of_host(place, request, &self.pinned, Known::new(&self.own, cache)) {
                     Some(poll) => poll,

@@ -7,7 +7,10 @@ use serde::Serialize;
 
 use super::{
     lookup::{require, state_failure},
-    method::{Done, Failure, Handler, Method, Pages, Param, optional, required, told, verified},
+    method::{
+        Done, Failure, Handler, Method, Pages, Param, account_of, contract_of, optional, required, told,
+        verified,
+    },
     params::{BlockParam, Params},
 };
 use crate::{
@@ -16,17 +19,18 @@ use crate::{
     trie,
 };
 
-const ADDRESS_AND_BLOCK: &[Param] = &[required("address", "ADDRESS"), optional("block", "BLOCK")];
+const ACCOUNT: &[Param] = &[account_of("address"), optional("block", "BLOCK")];
+const CODE: &[Param] = &[contract_of("address"), optional("block", "BLOCK")];
 const SLOT: &[Param] =
-    &[required("address", "ADDRESS"), required("position", "QUANTITY"), optional("block", "BLOCK")];
+    &[contract_of("address"), required("position", "QUANTITY"), optional("block", "BLOCK")];
 const PROOF: &[Param] =
-    &[required("address", "ADDRESS"), required("storageKeys", "array of HASH"), optional("block", "BLOCK")];
+    &[contract_of("address"), required("storageKeys", "array of HASH"), optional("block", "BLOCK")];
 
 pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_getBalance",
         aliases: &[],
-        params: ADDRESS_AND_BLOCK,
+        params: ACCOUNT,
         result: told("QUANTITY"),
         level: Level::Verified,
         cost: 10,
@@ -37,7 +41,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_getTransactionCount",
         aliases: &[],
-        params: ADDRESS_AND_BLOCK,
+        params: ACCOUNT,
         result: told("QUANTITY"),
         level: Level::Verified,
         cost: 10,
@@ -48,7 +52,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_getCode",
         aliases: &[],
-        params: ADDRESS_AND_BLOCK,
+        params: CODE,
         result: told("DATA"),
         level: Level::Verified,
         cost: 20,

@@ -116,6 +116,7 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     use super::*;
+    use crate::rpc::method::Subject;
 
     #[test]
     fn names_are_unique_and_required_parameters_come_first() {
@@ -126,6 +127,23 @@ mod tests {
             }
             assert!(method.params.windows(2).all(|w| w[0].required || !w[1].required), "{}", method.name);
             assert!(!method.doc.is_empty() && method.cost > 0, "{}", method.name);
+        }
+    }
+
+    /// The limits of callers count costs, and a caller chooses the cheapest way to the same work.
+    #[test]
+    fn methods_that_do_the_same_work_cost_the_same() {
+        let cost = |name: &str| methods().find(|method| method.name == name).unwrap().cost;
+        let queries = ["eth_getLogs", "eth_getFilterLogs", "eth_getFilterChanges", "eth_subscribe"];
+        assert!(queries.iter().all(|name| cost(name) == cost("eth_getLogs")));
+        for method in methods().filter(|m| m.params.iter().any(|p| p.subject == Subject::Call)) {
+            assert!(method.cost >= cost("eth_call"), "{}", method.name);
+        }
+        for name in ["trace_transaction", "trace_get", "trace_block", "debug_traceTransaction"] {
+            assert!(cost(name) >= cost("trace_transaction"), "{name}");
+        }
+        for name in ["trace_block", "trace_filter", "debug_traceBlockByHash", "debug_traceBlockByNumber"] {
+            assert!(cost(name) >= cost("trace_block"), "{name}");
         }
     }
 
@@ -141,10 +159,19 @@ mod tests {
         {
             assert!(methods().filter(guarded).any(|method| method.name == name), "{name}");
         }
-        assert!(
-            !methods().filter(guarded).any(|method| !method.writes()),
-            "methods that only read are open to every page"
-        );
+        let shown: Vec<&str> = methods()
+            .filter(|method| !method.writes() && matches!(method.pages, Pages::Own | Pages::Named))
+            .map(|method| method.name)
+            .collect();
+        let of_the_host = [
+            "net_peerList",
+            "rootlight_upstreams",
+            "eth_accounts",
+            "eth_pendingTransactions",
+            "txpool_content",
+            "txpool_inspect",
+        ];
+        assert_eq!(shown, of_the_host, "other methods that only read are open to every page");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{
     call::keys_of_call,
     envelope::MAX_RESPONSE,
     lookup::{find, require, state_failure},
-    method::{Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
+    method::{CALL, Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
     params::{BlockParam, Params},
 };
 use crate::{
@@ -29,11 +29,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "rootlight_getWitness",
         aliases: &[],
-        params: &[
-            required("call", "CALL"),
-            optional("block", "BLOCK"),
-            optional("stateOverride", "OVERRIDE"),
-        ],
+        params: CALL,
         result: told("witness: trie nodes and values that prove what the call reads"),
         level: Level::Verified,
         cost: 100,

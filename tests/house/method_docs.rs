@@ -11,7 +11,7 @@ fn page() -> String {
          Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\
          The columns `dev`, `follow` and `light` say what a method answers in each mode: `yes`, a limit, or the code of an error; the\n\
          texts are below the table, and in `rootlight methods --json`. `hosted` says whether the hosted profile has the method. Web pages that may call a method: `any`, or `own`, those of\n\
-         the same machine and those that `--cors` names ([server.md](server.md)). Methods of `operator` exist only for an operator key, and\n\
+         the same machine and those that `--cors` names ([server.md](server.md)); `named` is the same, but not for the pages that `--cors *` lets in. Methods of `operator` exist only for an operator key, and\n\
          without API keys for programs and pages of the same machine; others get -32601.\n\n\
          | method | parameters | result | level | dev | follow | light | hosted | pages | what it does |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );

@@ -2,8 +2,12 @@
 
 use crate::support;
 
+use std::sync::Arc;
+
 use rootlight::consensus::Network;
+use rootlight::engine::KEY_ASKERS;
 use rootlight::light::decode_headers;
+use rootlight::rpc::Connection;
 use serde_json::{Value, json};
 use support::{
     dev::Dev,
@@ -188,6 +192,66 @@ fn pending_transaction_filters_report_transactions_sent_through_the_client() {
     for id in [polled, subscribed] {
         assert_eq!(world.changes(&id), std::slice::from_ref(&hash));
         assert!(world.changes(&id).is_empty());
+    }
+}
+
+#[test]
+fn pending_transactions_and_nonces_are_shown_to_their_asker_alone() {
+    let mut world = World::new();
+    let key = |number: u64| {
+        Some(Arc::new(Connection::new(KEY_ASKERS.start + number, number).with_subscriptions(9)))
+    };
+    let address = |number: u64| Some(Arc::new(Connection::new(number, 100 + number).with_subscriptions(9)));
+    let (sender, askers) = (key(1), [key(2), address(3), None]);
+    let watch = |world: &mut World| {
+        let polled = world.get("eth_newPendingTransactionFilter", json!([]));
+        [polled, world.get("eth_subscribe", json!(["newPendingTransactions"]))]
+    };
+    world.light.connection = sender.clone();
+    let own = watch(&mut world);
+    let theirs = askers.clone().map(|asker| {
+        world.light.connection = asker;
+        watch(&mut world)
+    });
+    world.dev.get("evm_setAutomine", json!([false]));
+    let signed = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x1"}]);
+    let raw = world.dev.get("eth_signTransaction", signed);
+    let hash = world.dev.get("eth_sendRawTransaction", json!([raw]));
+    // The upstream has the transaction in its pool.
+    world.light.upstream.chain = world.dev.client.snapshot();
+    world.light.upstream.change = Some(Box::new(|call, answer| match call.method {
+        "eth_sendRawTransaction" => {
+            Err(rootlight::light::RequestFailure::Rpc { code: -32010, message: "already known".into() })
+        }
+        _ => answer,
+    }));
+    world.light.connection = sender.clone();
+    assert_eq!(world.get("eth_sendRawTransaction", json!([raw])), hash);
+    let shown = |world: &mut World| {
+        let found = world.get("eth_getTransactionByHash", json!([hash]));
+        (found["hash"].clone(), world.get("eth_getTransactionCount", json!([ALICE, "pending"])))
+    };
+    assert_eq!(shown(&mut world), (hash.clone(), json!("0x2")));
+    for id in own {
+        assert_eq!(world.changes(&id), std::slice::from_ref(&hash));
+    }
+    for (asker, ids) in askers.iter().zip(theirs) {
+        world.light.connection = asker.clone();
+        assert_eq!(shown(&mut world), (Value::Null, json!("0x1")), "{asker:?}");
+        for id in ids {
+            assert!(world.changes(&id).is_empty(), "{asker:?}");
+        }
+    }
+    // Whoever has the transaction too is shown it, and so is everybody once it is mined.
+    world.light.connection = askers[0].clone();
+    assert_eq!(world.get("eth_getTransactionByHash", json!([hash, raw]))["hash"], hash);
+    assert_eq!(world.get("eth_sendRawTransaction", json!([raw])), hash);
+    assert_eq!(shown(&mut world), (hash.clone(), json!("0x2")));
+    world.dev.get("evm_mine", json!([]));
+    world.follow();
+    for asker in askers {
+        world.light.connection = asker;
+        assert_eq!(shown(&mut world), (hash.clone(), json!("0x2")));
     }
 }
 

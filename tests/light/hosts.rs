@@ -125,8 +125,11 @@ fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions
     let subscribed = world.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
     let number = u128::from_str_radix(&polled.as_str().unwrap()[2..], 16).unwrap();
     let bytes = world.hosts[0].client.hand_over(number).unwrap();
-    world.hosts[1].client.take_over(number, &bytes, &[hash(1), hash(2)], NOW).unwrap();
-    world.hosts[1].client.tell_sent(&[hash(1), hash(2)]);
+    world.hosts[1]
+        .client
+        .take_over(number, &bytes, &[(hash(1), 0), (hash(3), 7), (hash(2), 0)], NOW)
+        .unwrap();
+    world.hosts[1].client.tell_sent(&[(hash(1), 0), (hash(3), 7), (hash(2), 0)]);
     for id in [polled, subscribed] {
         assert_eq!(world.ask(1, "eth_getFilterChanges", json!([id])), json!([hash(1), hash(2)]));
         assert_eq!(world.ask(1, "eth_getFilterChanges", json!([id])), json!([]));

@@ -4,11 +4,16 @@ use crate::support;
 
 use std::sync::Arc;
 
+use rootlight::consensus::Network;
 use rootlight::engine::{KEY_ASKERS, Moment};
+use rootlight::light::Unproven;
 use rootlight::rpc::{Connection, LocalMessage, Profile, methods};
 use rootlight::types::B256;
 use serde_json::{Value, json};
-use support::dev::Dev;
+use support::{
+    dev::Dev,
+    light::{Light, Upstream},
+};
 
 /// A call over this connection.
 fn ask(dev: &mut Dev, connection: Connection, method: &str, params: Value) -> Value {
@@ -50,6 +55,44 @@ fn a_hosted_service_shows_no_accounts_and_no_modules_that_it_lacks() {
     assert_eq!(names, ["eth", "ext", "net", "rootlight", "rpc", "rsk", "trace", "txpool", "web3"]);
     assert_eq!(dev.get("eth_accounts", json!([])).as_array().unwrap().len(), 20);
     assert!(dev.get("rpc_modules", json!([]))["evm"].is_string());
+}
+
+#[test]
+fn a_filter_of_an_api_key_ends_with_the_rights_that_it_was_made_with() {
+    let mut dev = Dev::instant();
+    let with = |rights: u64| Connection::new(KEY_ASKERS.start + 1, 7).with_rights(rights);
+    let id = ask(&mut dev, with(1), "eth_newFilter", json!([{}]))["result"].take();
+    assert!(ask(&mut dev, with(1), "eth_getFilterChanges", json!([id]))["result"].is_array());
+    for method in ["eth_getFilterChanges", "eth_getFilterLogs"] {
+        let answer = ask(&mut dev, with(2), method, json!([id]));
+        assert_eq!(error(&answer), (-32000, "filter not found"), "{method}");
+    }
+    assert_eq!(ask(&mut dev, with(2), "eth_uninstallFilter", json!([id]))["result"], false);
+    assert_eq!(ask(&mut dev, with(1), "eth_uninstallFilter", json!([id]))["result"], true);
+}
+
+#[test]
+fn a_hosted_service_shows_the_number_of_its_upstreams_and_nothing_of_its_pool() {
+    let mut dev = Dev::instant();
+    dev.get("evm_mine", json!([]));
+    let upstream = || Upstream::new(dev.client.snapshot());
+    let names = vec![("https://node.internal:4444", upstream()), ("10.0.0.7", upstream())];
+    let mut light = Light::among(Network::regtest(), names, Unproven::Refuse);
+    assert_eq!(light.call("net_peerList", &json!([])).unwrap()[0], "https://node.internal:4444");
+    let hosted = Connection::default().with_operator(false).with_profile(Profile::Hosted);
+    light.connection = Some(Arc::new(hosted));
+    assert_eq!(light.call("net_peerList", &json!([])), Ok(json!(["upstream 1", "upstream 2"])));
+    assert_eq!(light.call("net_peerCount", &json!([])), Ok(json!("0x2")));
+    let upstreams = light.call("rootlight_upstreams", &json!([])).unwrap();
+    assert_eq!((upstreams[0]["name"].clone(), upstreams.as_array().unwrap().len()), (json!("upstream 1"), 2));
+    for method in methods().filter(|method| method.params.is_empty()) {
+        let text = light.send(method.name, &json!([])).to_string();
+        assert!(!text.contains("node.internal") && !text.contains("10.0.0.7"), "{}: {text}", method.name);
+    }
+    for method in ["eth_pendingTransactions", "txpool_content", "txpool_inspect"] {
+        assert_eq!(light.call(method, &json!([])).unwrap_err()["code"], -32601, "{method}");
+    }
+    assert!(light.call("txpool_status", &json!([])).is_ok());
 }
 
 #[test]

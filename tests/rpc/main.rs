@@ -21,6 +21,7 @@ mod hosted_recorded;
 mod logs_recorded;
 mod modes;
 mod node_methods;
+mod objects;
 mod overrides_recorded;
 mod specification;
 mod submissions_recorded;

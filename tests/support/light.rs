@@ -10,7 +10,7 @@ use rootlight::light::{
     ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, Unproven, UpstreamRequest, UpstreamResponse,
 };
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Client, Dispatcher, LocalMessage, SessionStep};
+use rootlight::rpc::{Client, Connection, Dispatcher, LocalMessage, SessionStep};
 use rootlight::types::bans::Bans;
 use serde_json::{Value, json, value::RawValue};
 
@@ -95,6 +95,8 @@ pub struct Light {
     pub others: Vec<Upstream>,
     /// Rounds of fetching for messages of callers.
     pub rounds: usize,
+    /// The connection that messages come from, if not that of the host itself.
+    pub connection: Option<Arc<Connection>>,
     now: u64,
 }
 
@@ -134,7 +136,7 @@ impl Light {
         let config =
             ClientConfig { version, upstreams: names, unproven, bans: Some(bans), ..ClientConfig::default() };
         let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
-        let mut light = Self { client, upstream, others, rounds: 0, now: 0 };
+        let mut light = Self { client, upstream, others, rounds: 0, connection: None, now: 0 };
         light.sync();
         light
     }
@@ -178,7 +180,11 @@ impl Light {
 
     /// The answer to a message: a call or a batch.
     pub fn message(&mut self, message: &Value) -> Value {
-        let mut session = self.client.open(message.to_string().as_bytes(), Now { unix: 0, millis: self.now });
+        let (text, now) = (message.to_string(), Now { unix: 0, millis: self.now });
+        let mut session = match &self.connection {
+            Some(connection) => self.client.open_from(connection.clone(), text.as_bytes(), now),
+            None => self.client.open(text.as_bytes(), now),
+        };
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
                 SessionStep::Done(reply) => {

@@ -36,6 +36,14 @@ pub struct EntryArgs {
     /// clients all seem to be of this machine
     #[arg(long, requires = "api_keys")]
     pub anonymous: bool,
+    /// Whether programs of this machine without a key are the operator, who may use sco_* [default: on under the
+    /// profile node, if no proxy is trusted]. Off if a proxy on this machine passes on requests of others
+    #[arg(long, value_name = "on|off", value_parser = switch())]
+    pub local_operator: Option<bool>,
+}
+
+fn switch() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["on", "off"]).map(|word| word == "on")
 }
 
 fn profile() -> impl TypedValueParser<Value = Profile> {
@@ -83,7 +91,8 @@ impl EntryArgs {
         let keys = registry
             .as_ref()
             .map(|registry| KeyAccess { anonymous: self.anonymous, ..KeyAccess::embedded(registry) });
-        let entry = Entry { profile: self.profile, base_path: self.base_path.clone(), keys };
+        let (profile, local_operator) = (self.profile, self.local_operator);
+        let entry = Entry { profile, base_path: self.base_path.clone(), keys, local_operator };
         Ok(Opened { entry, registry })
     }
 }

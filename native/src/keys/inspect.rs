@@ -3,20 +3,13 @@
 use std::sync::LazyLock;
 
 use alloy_primitives::Address;
-use data_encoding::HEXLOWER_PERMISSIVE;
 use rootlight::rpc::envelope::{Call, Entry, Id, MAX_BATCH, Message};
 use rootlight::rpc::{BRIEF_COST, Dispatcher, Method};
-use rootlight::types::Transaction;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::meter::Charge;
 use super::rules::Rules;
 
 static TABLE: LazyLock<Dispatcher> = LazyLock::new(Dispatcher::new);
-
-/// Methods whose account is a contract in most calls; balances and nonces of users are not restricted.
-const OF_CONTRACTS: [&str; 4] = ["eth_getCode", "eth_getStorageAt", "eth_getProof", "rsk_getStorageBytesAt"];
 
 /// Longest name of a method that an error repeats, in characters.
 const SHOWN: usize = 60;
@@ -90,106 +83,19 @@ fn refuse(call: &Call, row: Option<&'static Method>, rules: &Rules) -> Option<Un
         return Some(Unfit::Method(call.method.chars().filter(plain).take(SHOWN).collect()));
     }
     let row = row?;
-    let params = row.params.iter().zip(&call.params);
-    for (param, value) in params.clone() {
-        if param.kind == "OVERRIDE" && !rules.state_override && overrides(value) {
-            return Some(Unfit::StateOverride);
-        }
+    if !rules.state_override && row.overrides(&call.params) {
+        return Some(Unfit::StateOverride);
     }
-    let allowed = |address: &Address| rules.contracts.contains(address);
-    let fits = rules.contracts.is_empty()
-        || params.clone().all(|(param, value)| match param.kind {
-            "CALL" | "TRANSACTION" => called(value).is_some_and(|contract| allowed(&contract)),
-            "LOG_FILTER" => senders(value).is_some_and(|all| all.iter().all(allowed)),
-            "TRACE_FILTER" => receivers(value).is_some_and(|all| all.iter().all(allowed)),
-            "ADDRESS" if OF_CONTRACTS.contains(&row.name) => {
-                address(value).is_some_and(|contract| allowed(&contract))
-            }
-            "DATA" if row.name == "eth_sendRawTransaction" => {
-                recipient(value).is_some_and(|contract| allowed(&contract))
-            }
-            _ => true,
-        }) && !(row.name == "eth_subscribe" && is_all_logs(&call.params));
+    let allowed = |named: Vec<Address>| named.iter().all(|contract| rules.contracts.contains(contract));
+    let fits = rules.contracts.is_empty() || row.contracts(&call.params).is_some_and(allowed);
     (!fits).then_some(Unfit::Contract(row.name))
-}
-
-/// Whether a parameter of overrides holds any.
-fn overrides(value: &RawValue) -> bool {
-    let text: String = value.get().chars().filter(|c| !c.is_ascii_whitespace()).collect();
-    !matches!(text.as_str(), "null" | "{}")
-}
-
-/// An address, as most clients write it. What is written otherwise is not allowed.
-fn address(value: &RawValue) -> Option<Address> {
-    text_address(&serde_json::from_str::<String>(value.get()).ok()?)
-}
-
-fn text_address(text: &str) -> Option<Address> {
-    text.strip_prefix("0x")?.parse().ok()
-}
-
-#[derive(Deserialize)]
-struct Receiver {
-    #[serde(default)]
-    to: Option<String>,
-}
-
-/// The receiver of a call. A repeated member is an error, here as in the engine.
-fn called(value: &RawValue) -> Option<Address> {
-    text_address(&serde_json::from_str::<Receiver>(value.get()).ok()?.to?)
-}
-
-/// The recipient of a signed transaction; `None` for the creation of a contract, and for bytes that are no transaction.
-fn recipient(value: &RawValue) -> Option<Address> {
-    let text = serde_json::from_str::<String>(value.get()).ok()?;
-    let raw = HEXLOWER_PERMISSIVE.decode(text.strip_prefix("0x")?.as_bytes()).ok()?;
-    Transaction::decode(&raw).ok()?.to
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl OneOrMany {
-    /// The addresses; `None` if there are none, which means all.
-    fn read(self) -> Option<Vec<Address>> {
-        let all: Option<Vec<Address>> = match self {
-            Self::One(one) => Some(vec![text_address(&one)?]),
-            Self::Many(many) => many.iter().map(|text| text_address(text)).collect(),
-        };
-        all.filter(|all| !all.is_empty())
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Selection {
-    #[serde(default)]
-    address: Option<OneOrMany>,
-    #[serde(default)]
-    to_address: Option<OneOrMany>,
-}
-
-fn senders(value: &RawValue) -> Option<Vec<Address>> {
-    serde_json::from_str::<Selection>(value.get()).ok()?.address?.read()
-}
-
-fn receivers(value: &RawValue) -> Option<Vec<Address>> {
-    serde_json::from_str::<Selection>(value.get()).ok()?.to_address?.read()
-}
-
-/// Whether the parameters of `eth_subscribe` ask for logs without a filter.
-fn is_all_logs(params: &[Box<RawValue>]) -> bool {
-    let kind = params.first().and_then(|kind| serde_json::from_str::<String>(kind.get()).ok());
-    kind.as_deref() == Some("logs") && params.get(1).is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use alloy_primitives::U256;
+    use data_encoding::HEXLOWER_PERMISSIVE;
+    use rootlight::types::Transaction;
     use serde_json::{Value, json};
 
     use super::*;

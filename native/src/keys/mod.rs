@@ -11,6 +11,8 @@ mod control;
 mod error;
 mod gcra;
 mod inspect;
+#[cfg(test)]
+mod inspect_test;
 mod meter;
 mod record;
 mod registry;

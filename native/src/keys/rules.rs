@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, keccak256};
 use ipnet::IpNet;
 use rootlight::rpc::{Dispatcher, Method};
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,27 @@ impl Rules {
     #[must_use]
     pub fn burst(&self) -> u32 {
         self.burst.unwrap_or_else(|| self.per_second.unwrap_or(0).saturating_mul(2)).max(1)
+    }
+
+    /// A number for what the key may ask about: its methods, contracts and overrides.
+    #[must_use]
+    pub fn rights(&self) -> u64 {
+        let mut text = format!("{}", self.state_override);
+        let contracts = self.contracts.iter().map(|contract| format!(" {contract}"));
+        let methods = self.methods.iter().map(|method| format!(" {method}"));
+        text.extend(contracts.chain(methods));
+        keccak256(text).first_chunk().map_or(0, |half| u64::from_be_bytes(*half))
+    }
+
+    /// Whether these rules take a right away that others gave: a method, a contract, or overrides.
+    #[must_use]
+    pub fn take_from(&self, others: &Self) -> bool {
+        fn lacks<T: PartialEq>(now: &[T], before: &[T]) -> bool {
+            !now.is_empty() && (before.is_empty() || before.iter().any(|entry| !now.contains(entry)))
+        }
+        lacks(&self.methods, &others.methods)
+            || lacks(&self.contracts, &others.contracts)
+            || (others.state_override && !self.state_override)
     }
 
     /// Whether the key has ended at `now` (seconds since 1970).
@@ -256,6 +277,32 @@ mod tests {
         ] {
             assert!(matches!(changed(&change), Err(KeyError::Invalid(_))), "{change:?}");
         }
+    }
+
+    #[test]
+    fn rules_take_a_right_away_if_something_is_not_allowed_any_more() {
+        let of = |contracts: &[u8], methods: &[&str], state_override| Rules {
+            contracts: contracts.iter().map(|byte| Address::repeat_byte(*byte)).collect(),
+            methods: methods.iter().map(|method| (*method).to_owned()).collect(),
+            state_override,
+            ..Rules::default()
+        };
+        let (all, some) = (of(&[], &[], true), of(&[1, 2], &["eth_*", "net_version"], true));
+        let fewer = of(&[2], &["eth_*"], true);
+        for (now, before, takes) in [
+            (&some, &all, true),
+            (&fewer, &some, true),
+            (&all, &some, false),
+            (&some, &fewer, false),
+            (&some, &some, false),
+            (&of(&[], &[], false), &all, true),
+            (&of(&[3], &[], true), &of(&[1], &[], true), true),
+        ] {
+            assert_eq!(now.take_from(before), takes, "{now:?} {before:?}");
+            assert_eq!(now.rights() == before.rights(), now == before);
+        }
+        let slower = Rules { per_second: Some(1), ..all.clone() };
+        assert!(!slower.take_from(&all) && slower.rights() == all.rights(), "a rate is no right");
     }
 
     #[test]

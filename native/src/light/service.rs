@@ -236,12 +236,12 @@ impl LightService {
     ///
     /// # Errors
     /// The bytes are no filter of this version.
-    pub fn take_over(&self, id: u128, bytes: &[u8], sent: &[B256]) -> Result<(), CarriedError> {
+    pub fn take_over(&self, id: u128, bytes: &[u8], sent: &[(B256, u64)]) -> Result<(), CarriedError> {
         self.shared.client.take_over(id, bytes, sent, sync::now())
     }
 
-    /// Tells subscriptions of transactions that were sent through this light client or another one.
-    pub fn tell_sent(&self, transactions: &[B256]) {
+    /// Tells the subscriptions of each asker of its transactions that were sent through this light client or another one.
+    pub fn tell_sent(&self, transactions: &[(B256, u64)]) {
         self.shared.client.tell_sent(transactions);
         self.shared.changed();
     }

@@ -134,7 +134,7 @@ impl FrontEnd {
         let made = answer.answer.as_ref().map(|answer| calls.made(&answer.body)).unwrap_or_default();
         let kept = self.filters.give_back(&self.light, &mut taken).await;
         let added = self.filters.add(&self.light, &made.filters, (&name, owner)).await;
-        self.tell(&made).await;
+        self.tell(&made, owner).await;
         if let Err(error) = kept.and(added) {
             return refused_in(message, answer, &error).await;
         }
@@ -146,11 +146,11 @@ impl FrontEnd {
     }
 
     /// Tells all front ends of transactions that were sent here; without the store, at least the subscriptions here.
-    async fn tell(&self, made: &Made) {
-        for hash in &made.sent {
-            if let Err(error) = self.sent.add(hash).await {
+    async fn tell(&self, made: &Made, asker: u64) {
+        for sent in made.sent.iter().map(|hash| (*hash, asker)) {
+            if let Err(error) = self.sent.add(sent).await {
                 warn!("a transaction is told to subscriptions of this front end only: {error}");
-                self.light.tell_sent(&[*hash]);
+                self.light.tell_sent(&[sent]);
             }
         }
     }

@@ -44,6 +44,9 @@ impl Place {
     }
 }
 
+/// A transaction, and the asker who has sent it.
+pub(super) type Sent = (B256, u64);
+
 /// The transactions that were sent last.
 pub(super) struct SentTransactions {
     store: Arc<HotStore>,
@@ -56,7 +59,7 @@ pub(super) struct SentTransactions {
 
 #[derive(Default)]
 struct Known {
-    transactions: VecDeque<(Place, B256)>,
+    transactions: VecDeque<(Place, Sent)>,
     last: Place,
 }
 
@@ -76,20 +79,20 @@ impl SentTransactions {
     }
 
     /// The transactions after a place, and the place after them.
-    pub(super) fn since(&self, place: Place) -> (Vec<B256>, Place) {
+    pub(super) fn since(&self, place: Place) -> (Vec<Sent>, Place) {
         let known = self.known();
         let later = known.transactions.iter().filter(|(at, _)| *at > place);
-        (later.map(|(_, hash)| *hash).collect(), known.last.max(place))
+        (later.map(|(_, sent)| *sent).collect(), known.last.max(place))
     }
 
-    /// Notes that a transaction was sent.
+    /// Notes that an asker has sent a transaction.
     ///
     /// # Errors
     /// The store cannot be reached.
-    pub(super) async fn add(&self, hash: &B256) -> Result<(), StoreError> {
+    pub(super) async fn add(&self, (hash, asker): Sent) -> Result<(), StoreError> {
         let lifetime = FILTER_IDLE.saturating_mul(1_000).to_string();
         let arguments = [
-            self.seal.close(&self.key, hash.as_slice()),
+            self.seal.close(&self.key, &[hash.as_slice(), &asker.to_be_bytes()].concat()),
             MAX_PENDING.to_string().into_bytes(),
             lifetime.into_bytes(),
         ];
@@ -125,7 +128,7 @@ impl SentTransactions {
     }
 
     /// Reads the next transactions. What no front end has written is left out.
-    async fn read_page(&self) -> Result<Vec<B256>, StoreError> {
+    async fn read_page(&self) -> Result<Vec<Sent>, StoreError> {
         let last = self.last();
         let from = format!("({}-{}", last.millis, last.count);
         let arguments = [from, "+".to_owned(), "COUNT".to_owned(), PAGE.to_string()].map(String::into_bytes);
@@ -136,13 +139,18 @@ impl SentTransactions {
             let Some(place) = Place::read(&place) else { continue };
             known.last = known.last.max(place);
             let sealed = fields.get(1).and_then(|sealed| self.seal.open(&self.key, sealed));
-            let Some(hash) = sealed.and_then(|hash| B256::try_from(hash).ok()) else { continue };
-            new.push(hash);
-            known.transactions.push_back((place, hash));
+            let Some(sent) = sealed.and_then(read) else { continue };
+            new.push(sent);
+            known.transactions.push_back((place, sent));
             if known.transactions.len() > MAX_PENDING {
                 known.transactions.pop_front();
             }
         }
         Ok(new)
     }
+}
+
+fn read(bytes: &[u8]) -> Option<Sent> {
+    let (hash, asker) = bytes.split_first_chunk()?;
+    Some((B256::new(*hash), u64::from_be_bytes(asker.try_into().ok()?)))
 }

@@ -14,13 +14,23 @@ pub enum Origins {
     /// The option is not given. Any page may call methods that only read or that send signed transactions; the other
     /// methods ([`rootlight::rpc::Pages::Own`]) are for pages of this machine.
     Unnamed,
-    /// `*`: every page may call every method.
+    /// `*`: every page may use keys and change the chain; what shows the host's upstreams or pool is for pages of this
+    /// machine.
     Any,
     /// These pages may call every method, others none. The comparison ignores case (`https://wallet.example`).
     List(Vec<String>),
 }
 
 impl Origins {
+    /// What the operator should know of these pages.
+    pub(crate) fn warning(&self) -> Option<&'static str> {
+        let Self::List(names) = self else { return None };
+        names.iter().any(|name| name == "null").then_some(
+            "--cors null: every web page can make a sandboxed frame, whose origin is null, so every page may call every \
+             method and use the keys of a development chain. Serve the page from localhost instead.",
+        )
+    }
+
     /// Parses a comma-separated list; `*` stands for all pages.
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -55,7 +65,7 @@ pub(crate) enum Refusal {
     )]
     Host,
     /// The `Origin` header is not in the list.
-    #[error("origin not allowed: to let this page call, start with: --cors {0}")]
+    #[error("origin not allowed: {}", advice(.0))]
     Origin(String),
 }
 
@@ -64,8 +74,20 @@ pub(crate) enum Refusal {
 pub(crate) enum Sender {
     /// A program, or a page that may call every method.
     Trusted,
-    /// A page of this origin, which may not call [`rootlight::rpc::Pages::Own`] methods.
+    /// A page of this origin, which may call methods of [`rootlight::rpc::Pages::Own`] because every page may.
+    Admitted(Arc<str>),
+    /// A page of this origin, which may call methods of [`rootlight::rpc::Pages::Any`] only.
     Foreign(Arc<str>),
+}
+
+impl Sender {
+    /// The origin, if the sender is a page that may not call every method.
+    pub(crate) fn foreign_page(&self) -> Option<String> {
+        match self {
+            Self::Trusted => None,
+            Self::Admitted(origin) | Self::Foreign(origin) => Some(origin.to_string()),
+        }
+    }
 }
 
 impl Access {
@@ -87,7 +109,7 @@ impl Access {
             return Ok(Sender::Trusted);
         }
         match &self.origins {
-            Origins::Any => Ok(Sender::Trusted),
+            Origins::Any => Ok(Sender::Admitted(shown(origin).into())),
             Origins::List(names) if names.iter().any(|name| name.eq_ignore_ascii_case(origin)) => {
                 Ok(Sender::Trusted)
             }
@@ -115,12 +137,25 @@ impl Access {
     }
 }
 
+/// What to do about an origin that is not in the list. Every sandboxed frame of every page sends `null`.
+fn advice(origin: &str) -> String {
+    match origin {
+        "null" => "this page has no origin of its own, serve it from localhost".to_owned(),
+        origin => format!("to let this page call, start with: --cors {origin}"),
+    }
+}
+
 /// Whether a page comes from this machine: from `localhost` or a loopback address, over HTTP or HTTPS, on any port.
 fn is_of_this_machine(origin: &str) -> bool {
     let origin = origin.to_ascii_lowercase();
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    let Some(name) = rest.map(without_port) else { return false };
-    is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    rest.is_some_and(is_loopback_host)
+}
+
+/// Whether a host, with or without port, is `localhost`, a name below it, or a loopback address.
+pub(super) fn is_loopback_host(host: &str) -> bool {
+    let name = without_port(host).to_ascii_lowercase();
+    is_localhost(&name) || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// Whether a name is `localhost` or below it. No DNS server of others can change what these names resolve to.
@@ -229,6 +264,26 @@ mod tests {
         let unnamed = access(Origins::Unnamed, &[]);
         assert_eq!(unnamed.sender("null"), Ok(Sender::Foreign("null".into())));
         assert_eq!(unnamed.sender("http://x\"<script>"), Ok(Sender::Foreign("ORIGIN".into())));
+    }
+
+    #[test]
+    fn no_one_is_told_to_admit_frames_without_an_origin() {
+        let list = access(Origins::parse("https://a.example"), &[]);
+        let advice = |origin: &str| list.sender(origin).unwrap_err().to_string();
+        assert!(advice("https://b.example").contains("--cors https://b.example"));
+        assert!(!advice("null").contains("--cors"), "{}", advice("null"));
+        for (text, warned) in
+            [("null", true), ("https://a.example,NULL", true), ("https://a.example", false), ("*", false)]
+        {
+            assert_eq!(Origins::parse(text).warning().is_some(), warned, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_admitted_with_all_others_is_not_trusted() {
+        let all = access(Origins::Any, &[]);
+        assert_eq!(all.sender("https://any.example"), Ok(Sender::Admitted("https://any.example".into())));
+        assert_eq!(all.sender("http://localhost:3000"), Ok(Sender::Trusted));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, header};
 use rootlight::rpc::Profile;
 
+use super::access::is_loopback_host;
 use super::key_access::KeyAccess;
 use super::proxies::Client;
 use super::refusal::Refusal;
@@ -22,6 +23,10 @@ pub struct Entry {
     pub base_path: String,
     /// The API keys; `None` if the service needs none.
     pub keys: Option<KeyAccess>,
+    /// Whether programs of this machine are the operator without a key. By default they are under the profile of a node,
+    /// unless a proxy is configured or the service has a public name: the request of anybody could come from this machine
+    /// then.
+    pub local_operator: Option<bool>,
 }
 
 impl Entry {
@@ -59,14 +64,27 @@ impl Entry {
 
     /// The conditions under which a client is served.
     pub(crate) fn terms(&self, tenant: Option<&Tenant>, headers: &HeaderMap, client: &Client) -> Terms {
-        let operator = tenant.map_or_else(|| is_direct(headers, client), Tenant::is_operator);
-        Terms { profile: self.profile, key: tenant.map(Tenant::owner), operator, ..Terms::default() }
+        let local = || {
+            let by_default =
+                self.profile == Profile::Node && !client.behind_proxies && is_named_locally(headers);
+            is_direct(headers, client) && self.local_operator.unwrap_or(by_default)
+        };
+        let operator = tenant.map_or_else(local, Tenant::is_operator);
+        let (key, rights) = (tenant.map(Tenant::owner), tenant.map_or(0, Tenant::rights));
+        Terms { profile: self.profile, key, rights, operator, ..Terms::default() }
     }
 }
 
 /// Headers that proxies add. A request with one of them is not of this machine, even if its connection is: the proxy
 /// passes on the request of somebody else.
 const OF_PROXIES: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+
+/// Whether a request is addressed to this machine by `localhost` or a loopback address. A proxy that adds no header may still
+/// pass the name on by which the service is known.
+fn is_named_locally(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    host.is_none_or(is_loopback_host)
+}
 
 /// Whether a request comes from a program of this machine, and not through a proxy.
 fn is_direct(headers: &HeaderMap, client: &Client) -> bool {
@@ -139,7 +157,8 @@ mod tests {
     fn without_a_key_only_direct_requests_of_this_machine_are_the_operators() {
         let at = |address: &str| {
             let address: std::net::IpAddr = address.parse().unwrap();
-            Client { peer: Peer::new(address), address: address.to_canonical(), proxied: false }
+            let (peer, address) = (Peer::new(address), address.to_canonical());
+            Client { peer, address, proxied: false, behind_proxies: false }
         };
         let (mut headers, here) = (HeaderMap::new(), &at("127.0.0.1"));
         assert!(is_direct(&headers, here) && is_direct(&headers, &at("::1")));
@@ -150,6 +169,33 @@ mod tests {
         );
         headers.insert("x-forwarded-for", header::HeaderValue::from_static("192.0.2.1"));
         assert!(!is_direct(&headers, here), "a proxy on this machine");
+    }
+
+    #[test]
+    fn programs_of_this_machine_are_the_operator_where_no_proxy_is_to_be_expected_or_as_the_flag_says() {
+        let peer = Peer::new("127.0.0.1".parse().unwrap());
+        let direct = Client { peer, proxied: false, behind_proxies: false };
+        let beside_a_proxy = Client { behind_proxies: true, ..direct };
+        let named = |host: &str| HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+        let operator = |profile, local_operator, host: &str, client: &Client| {
+            let entry = Entry { profile, local_operator, ..Entry::default() };
+            entry.terms(None, &named(host), client).operator
+        };
+        let by_default = |profile, host: &str, client: &Client| operator(profile, None, host, client);
+        for host in ["localhost:4444", "127.0.0.1:4444", "[::1]:4444", "app.localhost"] {
+            assert!(by_default(Profile::Node, host, &direct), "{host}");
+            assert!(!by_default(Profile::Node, host, &beside_a_proxy), "{host}");
+            assert!(!by_default(Profile::Hosted, host, &direct), "{host}");
+        }
+        for host in ["node.example", "192.0.2.1:4444", "localhost.example"] {
+            assert!(!by_default(Profile::Node, host, &direct), "{host}");
+        }
+        for profile in Profile::ALL {
+            assert!(operator(profile, Some(true), "node.example", &beside_a_proxy));
+            assert!(!operator(profile, Some(false), "localhost", &direct));
+            let proxied = Client { proxied: true, ..direct };
+            assert!(!operator(profile, Some(true), "localhost", &proxied), "a request of others");
+        }
     }
 
     #[test]

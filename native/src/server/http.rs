@@ -74,11 +74,7 @@ async fn admit(
         Err(refusal) => return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()).into(),
     };
     let cors = if origin { access.allow_origin(request.headers()) } else { None };
-    let foreign_page = match sender {
-        Sender::Trusted => None,
-        Sender::Foreign(origin) => Some(origin.to_string()),
-    };
-    let mut reply = route(shared, connection, client, foreign_page, request).await;
+    let mut reply = route(shared, connection, client, sender, request).await;
     if let Some((origin, varies)) = cors {
         add_cors(reply.headers_mut(), origin, varies);
     }
@@ -89,7 +85,7 @@ async fn route(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
     client: Client,
-    foreign_page: Option<String>,
+    sender: Sender,
     request: Request,
 ) -> Reply {
     let websocket = wants_websocket(request.headers());
@@ -117,8 +113,9 @@ async fn route(
         }
     };
     let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
-    let terms = Terms { batch_limit: Some(shared.limits.batch), ..terms };
-    let caller = Caller::on(client.peer, foreign_page, terms);
+    let all_pages = matches!(sender, Sender::Admitted(_));
+    let terms = Terms { batch_limit: Some(shared.limits.batch), all_pages, ..terms };
+    let caller = Caller::on(client.peer, sender.foreign_page(), terms);
     connection.asks_as(caller.peer);
     match *request.method() {
         Method::POST => post(shared, connection, &caller, tenant, request).await,

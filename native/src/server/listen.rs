@@ -95,6 +95,9 @@ impl Server {
                 warn!("{}", exposed(address));
             }
         }
+        if let Some(warning) = config.origins.warning() {
+            warn!("{warning}");
+        }
         let metrics = match operations.metrics {
             Some(address) => Some(observer::bind(address).await.map_err(failed(address))?),
             None => None,

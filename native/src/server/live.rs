@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::access::{Access, Origins};
 use super::proxies::Proxies;
@@ -53,6 +53,9 @@ impl Control {
     /// Replaces the pages, host names and proxies. Open WebSockets keep the rights that they began with.
     pub fn set_rules(&self, origins: Origins, mut hosts: Vec<String>, proxies: Proxies) {
         hosts.push(self.host.to_ascii_lowercase());
+        if let Some(warning) = origins.warning() {
+            warn!("{warning}");
+        }
         if let Some(bans) = &self.bans {
             bans.trust(proxies.networks.clone());
         }

@@ -70,6 +70,8 @@ pub(crate) struct Client {
     /// Whether a trusted proxy passed the request on. The rights of clients of this machine are never given to such a
     /// request, because the proxy may be misconfigured and the address in the header a claim of the client.
     pub(crate) proxied: bool,
+    /// Whether the operator trusts any proxy: the server is behind one, which may also pass on requests in another way.
+    pub(crate) behind_proxies: bool,
 }
 
 impl Client {
@@ -88,7 +90,8 @@ impl Proxies {
         let address = forwarded.unwrap_or(connection.source);
         let peer =
             forwarded.map_or(peer, |address| Peer { connection: peer.connection, ..Peer::new(address) });
-        Client { peer, address, proxied }
+        let behind_proxies = self.unix || !self.networks.is_empty();
+        Client { peer, address, proxied, behind_proxies }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {

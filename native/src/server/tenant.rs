@@ -55,7 +55,8 @@ pub(crate) struct Tenant {
     id: String,
     hash: B256,
     owner: u32,
-    operator: bool,
+    /// The key when the client connected.
+    began: Arc<Record>,
     origin: Option<String>,
     address: IpAddr,
     /// Messages refused in a row because of a limit.
@@ -66,11 +67,16 @@ pub(crate) struct Tenant {
 
 impl Tenant {
     /// A client that has sent the whole key of a record.
-    pub(super) fn new(access: &KeyAccess, record: &Record, origin: Option<String>, address: IpAddr) -> Self {
+    pub(super) fn new(
+        access: &KeyAccess,
+        record: &Arc<Record>,
+        origin: Option<String>,
+        address: IpAddr,
+    ) -> Self {
         let (id, hash, owner) = (record.id.clone(), record.hash, access.filters.owner(record));
         let (refused, abused) = (AtomicU32::new(0), Notify::new());
-        let operator = record.rules.operator;
-        Self { access: access.clone(), id, hash, owner, operator, origin, address, refused, abused }
+        let began = record.clone();
+        Self { access: access.clone(), id, hash, owner, began, origin, address, refused, abused }
     }
 
     /// The number that owns the key's filters.
@@ -80,7 +86,12 @@ impl Tenant {
 
     /// Whether the key was one of an operator when the client connected.
     pub(crate) fn is_operator(&self) -> bool {
-        self.operator
+        self.began.rules.operator
+    }
+
+    /// A number for what the key might ask about when the client connected.
+    pub(crate) fn rights(&self) -> u64 {
+        self.began.rules.rights()
     }
 
     /// Checks the key as it is now.
@@ -98,7 +109,9 @@ impl Tenant {
         if !rules.admits_page(self.origin.as_deref()) {
             return Err(Refusal::Origin);
         }
-        if rules.operator != self.operator {
+        // What a WebSocket has subscribed to rests on the rights that the key had.
+        let began = &self.began.rules;
+        if rules.operator != began.operator || rules.take_from(began) {
             return Err(Refusal::Changed);
         }
         Ok(())

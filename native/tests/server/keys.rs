@@ -572,6 +572,38 @@ async fn a_revoked_key_closes_its_open_websockets_and_no_others() {
 }
 
 #[tokio::test]
+async fn narrower_rights_reach_open_subscriptions_and_filters() {
+    let methods = "eth_blockNumber,eth_newFilter,eth_getFilterChanges,eth_getFilterLogs,eth_uninstallFilter";
+    for narrower in [
+        Change { contracts: Some(SHOP.into()), ..Change::default() },
+        Change { methods: Some(methods.into()), ..Change::default() },
+    ] {
+        let keyed = keyed().await;
+        let (key, id) = keyed.key(Change::default());
+        let path = format!("/{key}");
+        let mut socket = keyed.socket(&path).await;
+        assert!(socket.ask(&call("eth_subscribe", json!(["logs", {}]))).await["result"].is_string());
+        let all = call("eth_newFilter", json!([{"fromBlock": "earliest"}]));
+        let filter = keyed.post(&path, &all).await.body["result"].take();
+        let poll = |method: &str| call(method, json!([filter]));
+        assert_eq!(keyed.post(&path, &poll("eth_getFilterLogs")).await.body["result"], json!([]));
+        keyed.registry.limit(&id, &narrower).unwrap();
+        let (error, code) = socket.ended().await;
+        let text = "Forbidden: the rights of the key have changed, connect again";
+        assert_eq!((error["error"]["message"].as_str().unwrap(), code), (text, 1008));
+        for method in ["eth_getFilterChanges", "eth_getFilterLogs"] {
+            let polled = keyed.post(&path, &poll(method)).await;
+            assert_eq!(polled.error(), (200, -32000, "filter not found", &json!(7)), "{method}");
+        }
+        assert_eq!(keyed.post(&path, &poll("eth_uninstallFilter")).await.body["result"], false);
+        let own = call("eth_newFilter", json!([{"address": SHOP}]));
+        let filter = keyed.post(&path, &own).await.body["result"].take();
+        let polled = keyed.post(&path, &call("eth_getFilterChanges", json!([filter]))).await;
+        assert_eq!(polled.body["result"], json!([]), "a filter within the rights");
+    }
+}
+
+#[tokio::test]
 async fn a_key_has_a_limited_number_of_websockets() {
     let keyed = keyed_with(|config| config.limits.websockets_per_key = 2).await;
     let (key, other) = (keyed.key(Change::default()).0, keyed.key(Change::default()).0);

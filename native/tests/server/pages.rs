@@ -48,10 +48,9 @@ async fn a_foreign_page_does_not_get_a_key() {
         assert_eq!((status, answer["error"]["code"].as_i64()), (200, Some(4100)), "{foreign}: {answer}");
         assert!(!answer.to_string().contains(&KEY[2..]), "{answer}");
         let text = answer["error"]["message"].as_str().unwrap();
-        assert!(
-            text.contains(&format!("--cors {foreign}")) && text.contains("personal_dumpRawKey"),
-            "{text}"
-        );
+        assert!(text.contains("personal_dumpRawKey"), "{text}");
+        // Every page can make a frame whose origin is null.
+        assert_eq!(text.contains(&format!("--cors {foreign}")), foreign != "null", "{text}");
     }
     for own in [None, Some("http://localhost:3000"), Some("http://127.0.0.1"), Some("https://[::1]:8443")] {
         let (_, answer) = ask(&server, own, &dump()).await;
@@ -102,6 +101,49 @@ async fn origins_named_by_cors_may_call_everything_and_others_nothing() {
     assert!(answer["error"]["message"].as_str().unwrap().contains("--cors https://evil.example"), "{answer}");
     let all = dev(ServerConfig { origins: Origins::parse("*"), ..config() }).await;
     assert_eq!(ask(&all, Some("https://any.example"), &dump()).await.1["result"], KEY);
+}
+
+#[tokio::test]
+async fn a_foreign_page_does_not_see_the_upstreams_the_accounts_or_the_pool() {
+    let (server, all) =
+        (dev(config()).await, dev(ServerConfig { origins: Origins::parse("*"), ..config() }).await);
+    let named = dev(ServerConfig { origins: Origins::parse("https://own.example"), ..config() }).await;
+    let shown = [
+        "net_peerList",
+        "rootlight_upstreams",
+        "eth_pendingTransactions",
+        "txpool_content",
+        "txpool_inspect",
+    ];
+    let page = Some("https://evil.example");
+    for method in shown {
+        let message = call(1, method, json!([]));
+        for (server, page) in [(&server, page), (&server, Some("null")), (&all, page)] {
+            let (_, answer) = ask(server, page, &message).await;
+            assert_eq!(answer["error"]["code"], 4100, "{method}: {answer}");
+            let text = answer["error"]["message"].as_str().unwrap();
+            assert!(text.contains(method) && text.contains("the upstreams or the pool"), "{text}");
+        }
+        for (server, own) in [
+            (&server, None),
+            (&server, Some("http://localhost:3000")),
+            (&all, None),
+            (&named, Some("https://own.example")),
+        ] {
+            let (_, answer) = ask(server, own, &message).await;
+            assert!(answer["result"].is_array() || answer["result"].is_object(), "{method}: {answer}");
+        }
+    }
+    let accounts = call(1, "eth_accounts", json!([]));
+    assert_eq!(ask(&server, page, &accounts).await.1["error"]["code"], 4100);
+    // Whoever lets every page use the keys lets it see the accounts.
+    assert!(ask(&all, page, &accounts).await.1["result"].is_array());
+    for method in ["net_peerCount", "txpool_status", "eth_blockNumber", "rootlight_syncStatus"] {
+        let (_, answer) = ask(&server, page, &call(1, method, json!([]))).await;
+        assert!(!answer["result"].is_null(), "{method}: {answer}");
+    }
+    let bans = call(1, "sco_bannedAddresses", json!([]));
+    assert_eq!(ask(&all, page, &bans).await.1["error"]["code"], -32601, "no page of others is the operator");
 }
 
 #[tokio::test]

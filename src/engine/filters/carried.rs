@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Version of the encoding.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The bytes are not those of a filter of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -30,6 +30,7 @@ pub struct CarriedError;
 struct Carried {
     version: u8,
     asker: u64,
+    rights: u64,
     fresh: bool,
     watch: Watched,
     trail: Vec<Told>,
@@ -128,6 +129,7 @@ impl Filters {
         let carried = Carried {
             version: VERSION,
             asker: open.asker,
+            rights: open.rights,
             fresh: open.fresh,
             watch,
             trail: open.seen.trail.iter().map(Told::from).collect(),
@@ -138,12 +140,18 @@ impl Filters {
 
     /// Takes over a filter from another host, in place of what was known of it here, as if it had been polled at `now`
     /// (seconds since 1970): the clocks of two hosts may differ. A filter of pending transactions is to report those that
-    /// were `sent` since. Other filters give way as for a new one; if there is no
+    /// were `sent` by its asker since. Other filters give way as for a new one; if there is no
     /// room, it does not exist here.
     ///
     /// # Errors
     /// The bytes are no filter of this version. Nothing is changed.
-    pub fn take_over(&mut self, id: u128, bytes: &[u8], sent: &[B256], now: u64) -> Result<(), CarriedError> {
+    pub fn take_over(
+        &mut self,
+        id: u128,
+        bytes: &[u8],
+        sent: &[(B256, u64)],
+        now: u64,
+    ) -> Result<(), CarriedError> {
         let carried: Carried = postcard::from_bytes(bytes).map_err(|_| CarriedError)?;
         if carried.version != VERSION {
             return Err(CarriedError);
@@ -163,10 +171,12 @@ impl Filters {
             subscription: None,
             syncing: false,
             asker: carried.asker,
+            rights: carried.rights,
             bytes: 0,
         };
         if open.watch == Watch::Pending {
-            sent.iter().for_each(|hash| open.seen.add_pending(*hash));
+            let own = sent.iter().filter(|(_, asker)| *asker == open.asker);
+            own.for_each(|(hash, _)| open.seen.add_pending(*hash));
         }
         open.weigh();
         self.forget(id);

@@ -17,6 +17,8 @@ pub struct Owner {
     pub connection: u64,
     /// Most subscriptions that the connection may have.
     pub subscriptions: usize,
+    /// Stands for what the asker may ask about. Filters that an API key made with other rights do not exist for it.
+    pub rights: u64,
 }
 
 impl Owner {
@@ -24,6 +26,7 @@ impl Owner {
     pub(super) fn knows(&self, open: &Open) -> bool {
         // Only servers have API keys.
         let is_key = |asker: &u64| cfg!(feature = "hosted") && KEY_ASKERS.contains(asker);
-        open.asker == self.asker || !(is_key(&open.asker) || is_key(&self.asker))
+        let same = open.asker == self.asker && open.rights == self.rights;
+        same || !(is_key(&open.asker) || is_key(&self.asker))
     }
 }

@@ -173,15 +173,15 @@ impl Open {
 }
 
 impl Filters {
-    /// Notes that a transaction was sent to the pool of the upstreams.
-    pub fn pending(&mut self, transaction: B256) {
-        self.pending_where(transaction, |_| true);
+    /// Notes that an asker has sent a transaction to the pool of the upstreams. Its own filters report it.
+    pub fn pending(&mut self, transaction: B256, asker: u64) {
+        self.pending_where(transaction, |open| open.asker == asker);
     }
 
     /// As [`Self::pending`], for subscriptions alone.
     #[cfg(feature = "hosted")]
-    pub fn pending_for_subscriptions(&mut self, transaction: B256) {
-        self.pending_where(transaction, |open| open.subscription.is_some());
+    pub fn pending_for_subscriptions(&mut self, transaction: B256, asker: u64) {
+        self.pending_where(transaction, |open| open.asker == asker && open.subscription.is_some());
     }
 
     fn pending_where(&mut self, transaction: B256, is_told: impl Fn(&Open) -> bool) {

@@ -13,8 +13,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
-    params::Params,
+    method::{Done, Failure, Handler, Method, Pages, absent, account_of, optional, required, told, verified},
+    params::{Params, object},
     trace::{traced_block, traces},
 };
 use crate::{
@@ -78,7 +78,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "debug_accountTransactionQuota",
         aliases: &[],
-        params: &[required("address", "ADDRESS")],
+        params: &[account_of("address")],
         result: told("null"),
         level: Level::Local,
         cost: 1,
@@ -103,8 +103,10 @@ impl Options {
     fn read(params: Params<'_>) -> Result<Self, ParamError> {
         let given: BTreeMap<String, Box<RawValue>> = params.object(1, "trace options")?.unwrap_or_default();
         let config: BTreeMap<String, Box<RawValue>> = match given.get("tracerConfig") {
-            Some(config) => serde_json::from_str(config.get()).unwrap_or_default(),
-            None => BTreeMap::new(),
+            Some(config) if config.get() != "null" => {
+                object(config).map_err(|_| ParamError::Type { position: 1, expected: "trace options" })?
+            }
+            _ => BTreeMap::new(),
         };
         let set =
             |name: &str| [&config, &given].iter().any(|map| map.get(name).is_some_and(|raw| is_true(raw)));

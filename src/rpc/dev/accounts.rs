@@ -10,23 +10,26 @@ use crate::{
     engine::{Level, Node},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, done, optional, required},
+        method::{Done, Failure, Method, Pages, account_of, done, optional, required},
     },
 };
 
-pub(in crate::rpc) const ACCOUNTS: Method = read(
-    "eth_accounts",
-    &[],
-    "array of ADDRESS",
-    "The accounts whose keys the node holds. Only development chains hold keys.",
-    |view, _| done(&addresses(&view.accounts()), Level::Local),
-);
+pub(in crate::rpc) const ACCOUNTS: Method = Method {
+    pages: Pages::Own,
+    ..read(
+        "eth_accounts",
+        &[],
+        "array of ADDRESS",
+        "The accounts whose keys the node holds. Only development chains hold keys.",
+        |view, _| done(&addresses(&view.accounts()), Level::Local),
+    )
+};
 
 pub(super) const METHODS: &[Method] = &[
     ACCOUNTS,
     write(
         ("eth_sign", &[]),
-        &[required("account", "ADDRESS"), required("message", "DATA")],
+        &[account_of("account"), required("message", "DATA")],
         "DATA, 65 bytes",
         "Signs a message, with the Ethereum prefix, with the key of an account.",
         |node, params| {
@@ -37,7 +40,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
     write(
         ("personal_sign", &[]),
-        &[required("message", "DATA"), required("account", "ADDRESS"), optional("passphrase", "string")],
+        &[required("message", "DATA"), account_of("account"), optional("passphrase", "string")],
         "DATA, 65 bytes",
         "As eth_sign, with the parameters in the other order. A passphrase opens an account that is locked.",
         |node, params| {
@@ -54,7 +57,7 @@ pub(super) const METHODS: &[Method] = &[
     write(
         ("eth_signTypedData_v4", &["eth_signTypedData"]),
         &[
-            required("account", "ADDRESS"),
+            account_of("account"),
             required("typedData", "typed data object, or its JSON as a string"),
         ],
         "DATA, 65 bytes",

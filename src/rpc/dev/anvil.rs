@@ -11,13 +11,14 @@ use crate::{
     engine::{Level, Node},
     rpc::{
         error::RpcError,
-        method::{Done, Failure, Method, Param, done, optional, required},
+        method::{Done, Failure, Method, Param, account_of, contract_of, done, optional, required},
         params::Params,
     },
     types::json::Quantity,
 };
 
-const ADDRESS: Param = required("address", "ADDRESS");
+const ADDRESS: Param = account_of("address");
+const CONTRACT: Param = contract_of("address");
 const MINE: &[Param] = &[optional("blocks", "QUANTITY"), optional("interval", "QUANTITY, seconds")];
 
 /// Methods that change accounts.
@@ -59,7 +60,7 @@ pub(super) const STATE: &[Method] = &[
     ),
     write(
         ("anvil_setCode", &["hardhat_setCode"]),
-        &[ADDRESS, required("code", "DATA")],
+        &[CONTRACT, required("code", "DATA")],
         "boolean",
         "Sets the code of an account.",
         |node, params| {
@@ -70,7 +71,7 @@ pub(super) const STATE: &[Method] = &[
     ),
     write(
         ("anvil_setStorageAt", &["hardhat_setStorageAt"]),
-        &[ADDRESS, required("position", "QUANTITY"), required("value", "DATA, 32 bytes")],
+        &[CONTRACT, required("position", "QUANTITY"), required("value", "DATA, 32 bytes")],
         "boolean",
         "Sets a storage cell of an account.",
         |node, params| {

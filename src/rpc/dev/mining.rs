@@ -187,7 +187,7 @@ fn submit(node: &mut dyn Node, submission: &Submission) -> Result<Done, Failure>
 }
 
 fn text(params: Params<'_>, position: usize) -> Result<String, ParamError> {
-    Ok(params.object(position, "a string")?.unwrap_or_default())
+    Ok(params.value(position, "a string")?.unwrap_or_default())
 }
 
 fn bytes(params: Params<'_>, position: usize) -> Result<Vec<u8>, ParamError> {

@@ -12,6 +12,8 @@ mod send;
 pub(super) use accounts::ACCOUNTS;
 #[cfg(feature = "hosted")]
 pub(super) use mining::GET_WORK;
+#[cfg(feature = "node-methods")]
+pub(super) use send::receiver;
 pub(super) use send::send_raw;
 
 use alloc::{string::String, vec::Vec};
@@ -21,7 +23,7 @@ use serde_json::value::RawValue;
 
 use super::{
     error::{ParamError, RpcError},
-    method::{BRIEF_COST, Handler, Method, Pages, Param, Read, Write, told},
+    method::{BRIEF_COST, Handler, Method, Pages, Param, Read, Subject, Write, required, told},
     params::{Params, parse_number},
 };
 use crate::{
@@ -41,6 +43,9 @@ pub(super) const METHODS: &[&[Method]] = &[
     anvil::STATE,
     anvil::CHAIN,
 ];
+
+/// A transaction object.
+const TRANSACTION: Param = required("transaction", "TRANSACTION").of(Subject::Transaction);
 
 /// The row of a method that uses the node's keys or changes the chain. Web pages of other origins may not call it.
 const fn write(

@@ -4,13 +4,13 @@ use alloc::string::String;
 
 use alloy_primitives::{B256, U256, hex};
 
-use super::{address, addresses, chain, chain_at, milliseconds, send, write};
+use super::{TRANSACTION, address, addresses, chain, chain_at, milliseconds, send, write};
 use crate::{
     dev::{DEFAULT_UNLOCK_MS, PrivateKey},
     engine::{Level, Node},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, done, optional, required},
+        method::{Done, Failure, Method, account_of, done, optional, required},
         params::Params,
     },
 };
@@ -29,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[
         "ADDRESS",
         "Makes an account whose key is the Keccak-256 hash of the seed. It is always unlocked.",
         |node, params| {
-            let seed: String = params.object(0, "a seed")?.unwrap_or_default();
+            let seed: String = params.value(0, "a seed")?.unwrap_or_default();
             let key = PrivateKey::from_seed(&seed).ok_or(RpcError::Internal)?;
             done(&address(&chain(node)?.wallet_mut().add(key)), Level::Local)
         },
@@ -50,7 +50,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
     write(
         ("personal_dumpRawKey", &[]),
-        &[required("address", "ADDRESS")],
+        &[account_of("address")],
         "DATA, 32 bytes",
         "The key of an unlocked account.",
         |node, params| {
@@ -62,7 +62,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
     write(
         ("personal_lockAccount", &[]),
-        &[required("address", "ADDRESS")],
+        &[account_of("address")],
         "boolean",
         "Locks an account; false if it was not unlocked.",
         |node, params| {
@@ -73,7 +73,7 @@ pub(super) const METHODS: &[Method] = &[
     write(
         ("personal_unlockAccount", &[]),
         &[
-            required("address", "ADDRESS"),
+            account_of("address"),
             required("passphrase", "string"),
             optional("duration", "QUANTITY, milliseconds"),
         ],
@@ -83,7 +83,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
     write(
         ("personal_sendTransaction", &[]),
-        &[required("transaction", "TRANSACTION"), required("passphrase", "string")],
+        &[TRANSACTION, required("passphrase", "string")],
         "HASH",
         "Signs a transaction with a key protected by a passphrase, and sends it. Does not unlock the account.",
         |node, params| {
@@ -99,11 +99,11 @@ pub(super) const METHODS: &[Method] = &[
 
 /// The passphrase in the second parameter.
 fn passphrase(params: Params<'_>) -> Result<String, ParamError> {
-    Ok(params.object(1, "a passphrase")?.unwrap_or_default())
+    Ok(params.value(1, "a passphrase")?.unwrap_or_default())
 }
 
 fn new_account(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
-    let passphrase: String = params.object(0, "a passphrase")?.unwrap_or_default();
+    let passphrase: String = params.value(0, "a passphrase")?.unwrap_or_default();
     // About one random number in 2^128 is not a valid key.
     let mut key = PrivateKey::new(&node.random());
     while key.is_none() {
@@ -114,7 +114,7 @@ fn new_account(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure>
 }
 
 fn import(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
-    let text: String = params.object(0, "a key")?.unwrap_or_default();
+    let text: String = params.value(0, "a key")?.unwrap_or_default();
     let bad = || ParamError::Key(text.clone());
     let bytes = hex::decode(&text).map_err(|_| bad())?;
     // Shorter keys are numbers without their leading zeros.
@@ -134,7 +134,7 @@ fn unlock(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
     use crate::dev::UnlockError;
     let address = params.address(0)?;
     let passphrase = passphrase(params)?;
-    let duration = match params.object::<String>(2, "a duration") {
+    let duration = match params.value::<String>(2, "a duration") {
         Ok(None) => DEFAULT_UNLOCK_MS,
         Ok(Some(text)) if text.is_empty() => DEFAULT_UNLOCK_MS,
         _ => params.index(2)? as u64,

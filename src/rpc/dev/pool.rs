@@ -9,34 +9,39 @@ use super::{address, read, send::shown};
 use crate::{
     engine::{Level, PoolPart, View, WaitingTransaction},
     rpc::{
-        method::{Done, Failure, Method, done},
+        method::{Done, Failure, Method, Pages, done},
         params::Params,
     },
     types::json::{Data, Quantity, RpcTransaction},
 };
 
+/// The row of a method that shows the pool.
+const fn shown_to_named(row: Method) -> Method {
+    Method { pages: Pages::Named, ..row }
+}
+
 pub(super) const METHODS: &[Method] = &[
-    read(
+    shown_to_named(read(
         "eth_pendingTransactions",
         &[],
         "array of transaction objects",
         "Transactions in the pool of accounts whose keys the node holds.",
         pending,
-    ),
-    read(
+    )),
+    shown_to_named(read(
         "txpool_content",
         &[],
         "transactions by state, sender and nonce",
         "All transactions in the pool: pending ones can be mined, queued ones wait for earlier nonces.",
         |view, _| lists(view, |waiting| alloc::vec![content(waiting)]),
-    ),
-    read(
+    )),
+    shown_to_named(read(
         "txpool_inspect",
         &[],
         "summaries by state, sender and nonce",
         "All transactions in the pool, a line of text each.",
         |view, _| lists(view, |waiting| alloc::vec![summary(waiting)]),
-    ),
+    )),
     read(
         "txpool_status",
         &[],

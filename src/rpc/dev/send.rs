@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256, U256, hex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{brief, chain_at, milliseconds, number, write};
+use super::{TRANSACTION, brief, chain_at, milliseconds, number, write};
 use crate::{
     dev::{DevChain, DevError, PrivateKey},
     engine::{Level, Node},
@@ -14,7 +14,7 @@ use crate::{
     local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, done, required},
+        method::{Done, Failure, Method, done},
         params::{Params, parse_address, parse_data},
         revert::reason,
         signed::sent,
@@ -28,7 +28,7 @@ const DEFAULT_GAS: u64 = 90_000;
 pub(super) const METHODS: &[Method] = &[
     brief(write(
         ("eth_sendTransaction", &[]),
-        &[required("transaction", "TRANSACTION")],
+        &[TRANSACTION],
         "HASH",
         "Signs a transaction with a key that the node holds, or for an impersonated account, and sends it.",
         |node, params| {
@@ -45,7 +45,7 @@ pub(super) const METHODS: &[Method] = &[
     )),
     write(
         ("eth_signTransaction", &[]),
-        &[required("transaction", "TRANSACTION")],
+        &[TRANSACTION],
         "DATA",
         "Signs a transaction with a key that the node holds, and returns it encoded.",
         |node, params| {
@@ -113,10 +113,21 @@ pub(super) fn object(params: Params<'_>) -> Result<TransactionObject<'_>, ParamE
     Ok(params.object(0, "a transaction object")?.unwrap_or_default())
 }
 
+/// The receiver of the transaction object in the first parameter; `None` if it has none or cannot be read.
+#[cfg(feature = "node-methods")]
+pub(in crate::rpc) fn receiver(params: Params<'_>) -> Option<Address> {
+    object(params).ok()?.receiver().ok()?
+}
+
 impl TransactionObject<'_> {
     /// The account that sends the transaction.
     pub(super) fn sender(&self) -> Result<Address, ParamError> {
         self.from.as_deref().map(parse_address).transpose()?.ok_or(ParamError::NoSender)
+    }
+
+    /// The account or contract that receives the transaction; `None` if it creates a contract.
+    fn receiver(&self) -> Result<Option<Address>, ParamError> {
+        self.to.as_deref().filter(|to| !to.is_empty()).map(parse_address).transpose()
     }
 
     /// The transaction, signed for the chain.
@@ -152,7 +163,7 @@ impl TransactionObject<'_> {
             // Zero is encoded as one zero byte, as the reference node's wallet does.
             gas_price: RawUint::padded(price, 1),
             gas_limit: gas.unwrap_or(U256::from(DEFAULT_GAS)).into(),
-            to: self.to.as_deref().filter(|to| !to.is_empty()).map(parse_address).transpose()?,
+            to: self.receiver()?,
             value: given(self.value)?.unwrap_or_default(),
             data: data.map(parse_data).transpose()?.unwrap_or_default(),
             v: 0,

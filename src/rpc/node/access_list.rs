@@ -20,7 +20,7 @@ use crate::{
     rpc::{
         call::{Place, arguments, block},
         error::RpcError,
-        method::{Done, Failure, Method, optional, required, verified},
+        method::{CALL, Done, Failure, Method, verified},
         params::Params,
         revert::reason,
     },
@@ -36,7 +36,7 @@ const CALLS: [u8; 4] = [0xf1, 0xf2, 0xf4, 0xfa];
 
 pub(super) const METHODS: &[Method] = &[read(
     "eth_createAccessList",
-    &[required("call", "CALL"), optional("block", "BLOCK"), optional("stateOverride", "OVERRIDE")],
+    CALL,
     (
         "{accessList: array of {address, storageKeys}, gasUsed: QUANTITY, error?: string}",
         "The accounts and storage cells that a call touches, and the gas it uses. Transactions cannot carry the list.",

@@ -140,6 +140,13 @@ impl Filter {
         })
     }
 
+    /// The receivers that a filter selects; `None` if it selects all, or cannot be read.
+    #[cfg(feature = "node-methods")]
+    pub(in crate::rpc) fn receivers(params: Params<'_>) -> Option<Vec<Address>> {
+        let filter = Self::read(params, &NODE).ok()?;
+        Some(filter.receivers).filter(|receivers| !receivers.is_empty())
+    }
+
     /// Whether the filter selects a transaction. Sender and receiver are compared with the transaction's only; a
     /// selected transaction contributes all its traces.
     fn wants(&self, trace: &TransactionTrace) -> bool {

@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{Done, Failure, Handler, Method, Pages, absent, required, told, verified},
+    method::{Done, Failure, Handler, Method, Pages, Subject, absent, required, told, verified},
     params::{BlockParam, Params, tag_in_any_case},
 };
 use crate::{
@@ -62,7 +62,7 @@ pub(super) const METHODS: &[Method] = &[
 pub(super) const FILTER: Method = Method {
     name: "trace_filter",
     aliases: &[],
-    params: &[required("filter", "TRACE_FILTER")],
+    params: &[required("filter", "TRACE_FILTER").of(Subject::Traces)],
     result: told("array of trace objects"),
     level: Level::Verified,
     cost: 1_000,
@@ -115,7 +115,7 @@ fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 }
 
 fn get(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let positions: Vec<String> = params.object(1, "an array of positions")?.unwrap_or_default();
+    let positions: Vec<String> = params.value(1, "an array of positions")?.unwrap_or_default();
     let position = match positions.as_slice() {
         [] => return Err(ParamError::NoPosition.into()),
         [position] => position_index(position)?,

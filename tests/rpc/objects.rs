@@ -1,0 +1,96 @@
+//! Arrays where an object is meant: a parser that takes the values of an array for the members of an object would read
+//! other questions than the caller's rules saw.
+
+use crate::support;
+
+use std::sync::Arc;
+
+use rootlight::engine::Moment;
+use rootlight::rpc::{Connection, LocalMessage, Method, Param, methods};
+use rootlight::types::B256;
+use serde_json::{Value, json};
+use support::dev::Dev;
+
+const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
+
+/// Kinds of parameters that are objects, or may be.
+const OBJECTS: [&str; 7] =
+    ["BLOCK", "CALL", "TRANSACTION", "LOG_FILTER", "TRACE_FILTER", "OVERRIDE", "TRACE_OPTIONS"];
+
+fn ask(dev: &mut Dev, method: &str, params: &Value) -> Value {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let connection = Arc::new(Connection::default().with_subscriptions(100));
+    let message = LocalMessage::new(&dev.client.dispatcher(), connection, message.as_bytes());
+    let moment = Moment { now: dev.now, entropy: B256::repeat_byte(9) };
+    let answer = dev.client.answer(message, moment, &|| false).unwrap();
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+/// A value that the method accepts.
+fn good(param: &Param, genesis: &Value) -> Value {
+    match param.kind {
+        "BLOCK" => json!("0x0"),
+        "CALL" | "TRANSACTION" => json!({"from": BRIDGE, "to": BRIDGE}),
+        "LOG_FILTER" | "TRACE_FILTER" | "OVERRIDE" | "TRACE_OPTIONS" => json!({}),
+        "ADDRESS" => json!(BRIDGE),
+        "HASH" => genesis.clone(),
+        kind if kind.starts_with("newHeads") => json!("logs"),
+        kind if kind.starts_with("array of one") => json!(["0x0"]),
+        kind if kind.starts_with("array") => json!([]),
+        kind if kind.starts_with("DATA") => json!("0x00"),
+        "boolean" | "BOOLEAN" => json!(false),
+        _ => json!("0x1"),
+    }
+}
+
+fn arrays(kind: &str) -> Vec<Value> {
+    let mut all = vec![
+        json!([]),
+        json!([null]),
+        json!(["0x0"]),
+        json!([BRIDGE]),
+        json!([BRIDGE, BRIDGE]),
+        json!(["0x0", "latest", null, BRIDGE]),
+        json!([{}]),
+        json!([[]]),
+    ];
+    if kind == "OVERRIDE" {
+        all.extend([
+            json!({BRIDGE: []}),
+            json!({BRIDGE: ["0x1"]}),
+            json!({BRIDGE: ["0x1", null, "0x00"]}),
+            json!({BRIDGE: {"state": [["0x0", "0x1"]]}}),
+            json!({BRIDGE: {"stateDiff": []}}),
+        ]);
+    }
+    if kind == "TRACE_OPTIONS" {
+        all.push(json!({"tracer": "callTracer", "tracerConfig": [true]}));
+    }
+    all
+}
+
+fn with(row: &Method, position: usize, value: &Value, genesis: &Value) -> Value {
+    let count = row.required().max(position + 1);
+    let param = |at: usize| if at == position { value.clone() } else { good(&row.params[at], genesis) };
+    (0..count).map(param).collect::<Vec<_>>().into()
+}
+
+#[test]
+fn an_array_where_an_object_is_meant_is_refused_by_every_method() {
+    let mut dev = Dev::instant();
+    let genesis = dev.get("eth_getBlockByNumber", json!(["0x0", false]))["hash"].clone();
+    let mut refused = 0;
+    for row in methods() {
+        for (position, param) in row.params.iter().enumerate().filter(|(_, p)| OBJECTS.contains(&p.kind)) {
+            for value in arrays(param.kind) {
+                let params = with(row, position, &value, &genesis);
+                for name in std::iter::once(&row.name).chain(row.aliases) {
+                    let answer = ask(&mut dev, name, &params);
+                    assert_eq!(answer["error"]["code"], -32602, "{name} {params}: {answer}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 300, "{refused}");
+}
