@@ -121,6 +121,8 @@ mod tests {
         for name in [
             "eth_sendTransaction",
             "eth_sign",
+            "personal_sign",
+            "eth_signTypedData_v4",
             "personal_listAccounts",
             "evm_mine",
             "mnr_getWork",

@@ -155,8 +155,15 @@ mod tests {
             let signed = matches!(method.handler, Handler::Forward(..));
             assert_eq!(guarded(&method), !signed, "{}", method.name);
         }
-        for name in ["personal_dumpRawKey", "eth_sign", "eth_sendTransaction", "anvil_setBalance", "evm_mine"]
-        {
+        for name in [
+            "personal_dumpRawKey",
+            "eth_sign",
+            "personal_sign",
+            "eth_signTypedData_v4",
+            "eth_sendTransaction",
+            "anvil_setBalance",
+            "evm_mine",
+        ] {
             assert!(methods().filter(guarded).any(|method| method.name == name), "{name}");
         }
         let shown: Vec<&str> = methods()

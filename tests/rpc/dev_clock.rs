@@ -32,10 +32,13 @@ fn increased(dev: &mut Dev, seconds: u64) -> u64 {
     after - before
 }
 
+/// The name of a way, and its calls.
+type Way = (&'static str, fn(&mut Dev));
+
 /// Each row brings the newest block ahead of the clock, or stops the clock, in another way.
 #[test]
 fn time_increases_from_a_block_that_is_ahead_of_the_clock() {
-    let ways: [(&str, fn(&mut Dev)); 8] = [
+    let ways: [Way; 8] = [
         ("quick blocks", |dev| {
             for _ in 0..150 {
                 dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": ALICE}]));
@@ -161,6 +164,8 @@ fn an_interval_keeps_a_timestamp_that_was_set_for_the_next_block() {
         assert_eq!(times, [next, next + 60, next + 120], "{method}");
         dev.get("evm_mine", json!([]));
         assert_eq!(latest(&mut dev), next + 125, "{method}: the fixed interval applies again");
+        dev.get(method, json!(["0x2", "0x0"]));
+        assert_eq!(latest(&mut dev), next + 135, "{method}: no interval is asked for");
     }
 }
 

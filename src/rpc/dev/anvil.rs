@@ -215,7 +215,8 @@ pub(super) const CHAIN: &[Method] = &[
 fn mine(node: &mut dyn Node, params: Params<'_>, spacing: fn(u64) -> Spacing) -> Result<Done, Failure> {
     let (blocks, interval) = (optional_small(params, 0)?, optional_small(params, 1)?);
     let (chain, now) = chain_at(node)?;
-    let spacing = interval.map_or(Spacing::Clock, spacing);
+    // viem sends 0 if no interval is asked for.
+    let spacing = interval.filter(|seconds| *seconds > 0).map_or(Spacing::Clock, spacing);
     chain.mine_many(blocks.unwrap_or(1), spacing, now).map_err(RpcError::from)?;
     done(&(), Level::Local)
 }

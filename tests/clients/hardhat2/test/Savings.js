@@ -68,5 +68,16 @@ describe('Savings', () => {
       await setBalance(savings.target, 77n);
       expect(await ethers.provider.getBalance(savings.target)).to.equal(77n);
     });
+
+    it('moves the time by what is asked, on a chain that is ahead of the clock', async () => {
+      await mine(200);
+      const start = await time.latest();
+      expect(await time.increase(61)).to.be.within(start + 61, start + 90);
+      await mine(3, { interval: 600 });
+      expect(await time.latest()).to.be.within(start + 61 + 1200, start + 90 + 1260);
+      await time.setNextBlockTimestamp(start + 100_000);
+      await mine();
+      expect(await time.latest()).to.equal(start + 100_000);
+    });
   });
 });
