@@ -10,8 +10,9 @@ use super::{
     dev, filters, logs, message,
     method::{Method, Subject},
     params::Params,
-    signed, trace,
+    trace,
 };
+use crate::types::Transaction;
 
 impl Method {
     /// The contracts that the parameters of a call of this method refer to; `None` if they may refer to any: a filter without an
@@ -26,7 +27,7 @@ impl Method {
                 Subject::Contract => all.push(params.address(position).ok()?),
                 Subject::Call => all.push(message::message(params).ok()?.to?),
                 Subject::Transaction => all.push(dev::receiver(params)?),
-                Subject::Signed => all.push(signed::transaction(&params.data(position).ok()?).ok()?.to?),
+                Subject::Signed => all.push(Transaction::decode(&params.data(position).ok()?).ok()?.to?),
                 Subject::Logs => all.extend(logs::senders(params, position)?),
                 Subject::Subscription if filters::is_of_logs(params) => {
                     all.extend(logs::senders(params, position)?);
