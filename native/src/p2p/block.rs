@@ -17,6 +17,7 @@ use rootlight_p2p::session::CloseReason;
 
 use super::error::PeerError;
 use super::node::PeerNode;
+use super::places::in_share;
 use super::stretch::{FullHeader, Stretch, Stretches, cover};
 
 /// Bytes of bodies that are kept.
@@ -295,9 +296,12 @@ impl Blocks {
         }
         // The turn comes first: one caller's questions that wait for their turns keep no other caller waiting.
         let request = Request::Body(hash);
-        let turn = self.node.turn(&request).await?;
-        let ask = async { turn.ask(request).await.map(Arc::new) };
-        self.bodies.get_or_insert_async(&hash, ask).await
+        in_share(|| async {
+            let turn = self.node.turn(&request).await?;
+            let ask = async { turn.ask(request).await.map(Arc::new) };
+            self.bodies.get_or_insert_async(&hash, ask).await
+        })
+        .await
     }
 }
 

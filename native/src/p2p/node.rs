@@ -26,6 +26,7 @@ use super::error::PeerError;
 use super::lacks::{Lacks, Thing};
 use super::link::{Link, Turn};
 use crate::files;
+use super::places::in_share;
 use crate::upstream::asker;
 
 /// Longest wait for a TCP connection.
@@ -298,7 +299,7 @@ impl PeerNode {
 
     /// Asks the node when it is the turn of the present caller; returns the payload of the message with the response.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<u8>, PeerError> {
-        self.turn(&request).await?.ask(request).await
+        in_share(|| async { self.turn(&request).await?.ask(request).await }).await
     }
 
     /// Waits for the turn of a question of the present caller.

@@ -12,6 +12,7 @@ use rootlight_p2p::session::RateWindow;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::error::PeerError;
 use crate::runs::Turns;
 
 /// Who asks: a caller, or `None` for the program itself.
@@ -172,6 +173,8 @@ impl Drop for Place {
 pub(super) struct Minute {
     limit: u64,
     sent: BTreeMap<u64, RateWindow>,
+    /// When the next message beyond a share may be sent.
+    next_ms: u64,
 }
 
 /// The program itself keeps one in so many of the messages that a peer reads in a minute.
@@ -180,10 +183,31 @@ const OWN_PART: u64 = 10;
 /// A caller may have sent this many times what it leaves to all others.
 const LEFT_TIMES: u64 = 3;
 
+/// Callers that have had their shares send what is left so slowly that it would last for this many milliseconds.
+const SLOW_MS: u64 = 60_000;
+
+/// How long a question waits for its caller's share, and the pause between two tries.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Asks again while the caller has had its share of the minute. It holds no place meanwhile.
+pub(super) async fn in_share<T, F>(mut ask: impl FnMut() -> F) -> Result<T, PeerError>
+where
+    F: Future<Output = Result<T, PeerError>>,
+{
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match ask().await {
+            Err(PeerError::Share) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            answer => return answer,
+        }
+    }
+}
+
 impl Minute {
     /// For a peer that reads this many messages in a minute.
     pub(super) const fn new(limit: u64) -> Self {
-        Self { limit, sent: BTreeMap::new() }
+        Self { limit, sent: BTreeMap::new(), next_ms: 0 }
     }
 
     /// Counts a message of a caller; `false` if it has had its share while `room` messages are left.
@@ -198,7 +222,12 @@ impl Minute {
         }
         let sent = self.sent.entry(asker).or_insert_with(|| RateWindow::new(self.limit));
         let used = self.limit.saturating_sub(sent.room(now_ms));
-        used < left.saturating_mul(LEFT_TIMES) && sent.take(now_ms, 1).is_ok()
+        let within = used < left.saturating_mul(LEFT_TIMES);
+        let slowly = !within && left > 0 && now_ms >= self.next_ms;
+        if slowly {
+            self.next_ms = now_ms.saturating_add(SLOW_MS.checked_div(left).unwrap_or(SLOW_MS));
+        }
+        (within || slowly) && sent.take(now_ms, 1).is_ok()
     }
 }
 

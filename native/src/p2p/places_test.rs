@@ -121,9 +121,19 @@ fn the_messages_of_a_minute_are_shared_out() {
         }
         sent
     };
-    assert_eq!([1, 2, 3, 1].map(&mut sent_by), [675, 169, 42, 0]);
+    assert_eq!([1, 2, 3, 1].map(&mut sent_by), [676, 168, 42, 0]);
     assert!((4..50).map(sent_by).sum::<i32>() > 0);
     assert_eq!(all.room(5_000), 100);
+    // Beyond its share, a caller is served slowly, and leaves a part to others.
+    let (mut minute, mut all, mut slowly) = (Minute::new(1_000), RateWindow::new(1_000), 0);
+    for now in (5_000..60_000).step_by(5) {
+        if minute.take(1, now, all.room(now)) {
+            all.take(now, 1).unwrap();
+            slowly += u64::from(now > 10_000);
+        }
+    }
+    assert!((50..=200).contains(&slowly), "{slowly}");
+    assert!((150..=250).contains(&all.room(60_000)), "{}", all.room(60_000));
     // A minute later all is as at first.
-    assert!(minute.take(1, 70_000, all.room(70_000)));
+    assert!(minute.take(1, 130_000, all.room(130_000)));
 }

@@ -16,6 +16,7 @@ use rootlight_p2p::message::{ChunkRequest, Message, Request, Response};
 use super::error::PeerError;
 use super::lacks::Thing;
 use super::node::PeerNode;
+use super::places::in_share;
 use crate::upstream::asker;
 
 /// Bytes of proven nodes that are kept, for all peers together.
@@ -191,7 +192,7 @@ pub(super) async fn find(
 async fn ask(node: &PeerNode, request: Request) -> Result<Vec<u8>, PeerError> {
     let link = node.link().await?;
     match link.peer.hello.serves_snap() {
-        true => link.turn(asker(), &request).await?.ask(request).await,
+        true => in_share(|| async { link.turn(asker(), &request).await?.ask(request).await }).await,
         false => Err(PeerError::NoState),
     }
 }
