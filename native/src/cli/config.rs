@@ -158,8 +158,11 @@ fn set(command: Command, key: &str, values: &[String]) -> Command {
     let values = values.to_vec();
     command.mut_arg(id, move |arg| {
         let flag = matches!(arg.get_action(), ArgAction::SetTrue);
-        let arg = arg.required(false).hide_default_value(true);
-        if flag { arg.default_value(values.concat()) } else { arg.default_values(values) }
+        let arg = arg.required(false);
+        match flag {
+            true => arg.default_value(values.concat()),
+            false => arg.default_values(values).hide_default_value(true),
+        }
     })
 }
 

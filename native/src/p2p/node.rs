@@ -25,8 +25,8 @@ use super::connection::Host;
 use super::error::PeerError;
 use super::lacks::{Lacks, Thing};
 use super::link::{Link, Turn};
-use crate::files;
 use super::places::in_share;
+use crate::files;
 use crate::upstream::asker;
 
 /// Longest wait for a TCP connection.

@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn programs_of_this_machine_are_the_operator_where_no_proxy_is_to_be_expected_or_as_the_flag_says() {
-        let peer = Peer::new("127.0.0.1".parse().unwrap());
-        let direct = Client { peer, proxied: false, behind_proxies: false };
+        let address = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+        let direct = Client { peer: Peer::new(address), address, proxied: false, behind_proxies: false };
         let beside_a_proxy = Client { behind_proxies: true, ..direct };
         let named = |host: &str| HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
         let operator = |profile, local_operator, host: &str, client: &Client| {

@@ -64,7 +64,7 @@ async fn admit(
     client: Client,
     request: Request,
 ) -> Reply {
-    if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.address)) {
+    if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.peer.address)) {
         return refusal::banned().into();
     }
     let origin = request.headers().get(header::ORIGIN).is_some();
@@ -120,7 +120,7 @@ async fn route(
     match *request.method() {
         Method::POST => post(shared, connection, &caller, tenant, request).await,
         _ => {
-            connection.belongs_to(client.peer, client.address);
+            connection.belongs_to(client.peer);
             upgrade(shared, connection, caller, tenant, request).await.into()
         }
     }

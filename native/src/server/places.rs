@@ -46,7 +46,7 @@ pub(crate) struct ClientConnection {
     /// Whether it came over a Unix socket.
     pub(crate) is_unix: bool,
     /// The client of a WebSocket that a trusted proxy passes on.
-    forwarded: OnceLock<(Peer, IpAddr)>,
+    forwarded: OnceLock<Peer>,
     /// Who answers are counted for, by [`Peer::asker`]: the client, or its API key.
     asker: AtomicU64,
     /// Number of messages that are being read or answered.
@@ -92,18 +92,13 @@ impl ClientConnection {
 
     /// The client that uses the connection; for requests of proxies, the proxy.
     pub(crate) fn client(&self) -> Peer {
-        self.forwarded.get().map_or(self.peer, |(client, _)| *client)
-    }
-
-    /// The whole address of that client.
-    pub(crate) fn client_address(&self) -> IpAddr {
-        self.forwarded.get().map_or(self.source, |(_, address)| *address)
+        self.forwarded.get().copied().unwrap_or(self.peer)
     }
 
     /// Counts the connection for this client from now on, because it has become a WebSocket of the client.
-    pub(crate) fn belongs_to(&self, client: Peer, address: IpAddr) {
-        if client != self.peer || address != self.source {
-            let _ = self.forwarded.set((client, address));
+    pub(crate) fn belongs_to(&self, client: Peer) {
+        if client != self.peer {
+            let _ = self.forwarded.set(client);
         }
     }
 

@@ -95,7 +95,7 @@ async fn ends(tenant: Option<&Tenant>) -> String {
 /// Completes when the client's address is banned.
 async fn banned(shared: &Shared, connection: &ClientConnection) {
     match &shared.bans {
-        Some(bans) => bans.banned(connection.client_address()).await,
+        Some(bans) => bans.banned(connection.client().address).await,
         None => std::future::pending().await,
     }
 }

@@ -220,28 +220,29 @@ fn neither_help_nor_an_error_repeats_a_value_of_a_file() {
     let config = folder.path().join("rootlight.toml");
     let file = config.to_str().unwrap();
     let good = [
-        "upstream = \"https://me:hunter22@node.example/0123456789abcdef\"",
-        "backend = [\"https://me:hunter22@node.example\"]",
+        "upstream = \"https://me:hunter22@hidden.example/0123456789abcdef\"",
+        "backend = [\"https://me:hunter22@hidden.example\"]",
         "cluster = [\"redis://:hunter22@store.example\"]",
         "index = \"postgres://me:hunter22@db.example/x\"",
-        "from = \"https://me:hunter22@node.example\"",
-        "node = \"https://me:hunter22@node.example\"",
+        "from = \"https://me:hunter22@hidden.example\"",
+        "node = \"https://me:hunter22@hidden.example\"",
         "mnemonic = \"hunter22 hunter22\"",
+        "silent = true",
     ];
     std::fs::write(&config, good.join("\n")).unwrap();
     for command in
         [&[][..], &["light"], &["follow"], &["sidecar"], &["serve"], &["index"], &["record"], &["keys"]]
     {
         for flag in ["--help", "-h"] {
-            let output = run(&[&["--config", file][..], command, &[flag]].concat());
+            let output = run(&[command, &["--config", file, flag]].concat());
             assert_eq!(output.status.code(), Some(0), "{command:?}: {}", text(&output.stderr));
             let help = text(&output.stdout);
-            assert!(!help.contains("hunter22") && !help.contains("node.example"), "{help}");
+            assert!(!help.contains("hunter22") && !help.contains("hidden.example"), "{help}");
         }
     }
     for (broken, line) in [
-        ("\n\nupstream = https://me:hunter22@node.example", 3),
-        ("\n\"https://me:hunter22@node.example\" = 1", 2),
+        ("\n\nupstream = https://me:hunter22@hidden.example", 3),
+        ("\n\"https://me:hunter22@hidden.example\" = 1", 2),
         ("upstream = { hunter22 = 1 }", 1),
         ("[\"hunter22\"]", 1),
         ("accounts = \"hunter22\"", 0),
@@ -249,7 +250,7 @@ fn neither_help_nor_an_error_repeats_a_value_of_a_file() {
     ] {
         std::fs::write(&config, broken).unwrap();
         let command = if broken.starts_with("accounts") { "dev" } else { "light" };
-        let output = run(&["--config", file, command]);
+        let output = run(&[command, "--config", file]);
         let said = text(&output.stdout) + &text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{broken}: {said}");
         assert!(!said.contains("hunter22"), "{said}");

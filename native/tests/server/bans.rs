@@ -7,21 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Running, client, config, dev_chain, start_service};
-use futures::{SinkExt, StreamExt};
+use futures::StreamExt;
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use rootlight::dev::Mining;
 use rootlight::rpc::Profile;
-use rootlight::types::bans::{AddressRange, Bans as _};
 use rootlight_native::keys::{Change, Registry};
 use rootlight_native::local::{LocalOptions, LocalService};
-use rootlight_native::server::{Entry, KeyAccess, Proxies, ServerConfig};
+use rootlight_native::server::{Entry, KeyAccess, ServerConfig};
 use rootlight_native::service::Service;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 fn dev() -> Arc<LocalService> {
     dev_chain(Mining::Instant, LocalOptions::default())
@@ -111,39 +109,6 @@ async fn banned_clients_are_refused_on_new_and_on_open_connections() {
     );
     post(near, "/", &[], &call("sco_unbanAddress", json!([own.to_string()]))).await;
     assert_eq!(post(far, "/", &[], &call("eth_chainId", json!([]))).await["result"], "0x21");
-}
-
-/// A ban is of the address that it names, and not of the other clients of its /64 network.
-#[tokio::test]
-async fn a_ban_of_one_ipv6_address_behind_a_proxy_is_of_that_address() {
-    let mut config = config();
-    config.operations.proxies = Proxies { networks: vec!["127.0.0.1/32".parse().unwrap()], unix: false };
-    let service = dev();
-    let bans = service.bans().unwrap();
-    let server = start_service(config, service).await;
-    let near = server.address;
-    let socket_of = |address: &'static str| async move {
-        let mut request = format!("ws://{near}/").into_client_request().unwrap();
-        request.headers_mut().insert("x-forwarded-for", address.parse().unwrap());
-        connect_async(request).await.unwrap().0
-    };
-    let (mut banned, mut neighbour) = (socket_of("2001:db8::7").await, socket_of("2001:db8::8").await);
-    bans.ban(AddressRange::parse("2001:db8::7").unwrap(), &[]).unwrap();
-    let closed = tokio::time::timeout(Duration::from_secs(10), banned.next()).await;
-    assert!(matches!(closed.expect("a close frame in time"), Some(Ok(Message::Close(Some(_))))));
-    let message = call("eth_chainId", json!([]));
-    neighbour.send(Message::text(message.to_string())).await.unwrap();
-    assert!(matches!(neighbour.next().await, Some(Ok(Message::Text(text))) if text.contains("0x21")));
-    for (address, code) in [
-        ("2001:db8::7", -32016),
-        ("[2001:db8::7]:443", -32016),
-        ("2001:db8::", 0),
-        ("2001:db8::8", 0),
-        ("2001:db8:0:1::7", 0),
-    ] {
-        let answer = post(near, "/", &[("x-forwarded-for", address)], &message).await;
-        assert_eq!(answer["error"]["code"].as_i64().unwrap_or(0), code, "{address}: {answer}");
-    }
 }
 
 /// The error of a method that does not exist for the caller.

@@ -56,10 +56,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
     write(
         ("eth_signTypedData_v4", &["eth_signTypedData"]),
-        &[
-            account_of("account"),
-            required("typedData", "typed data object, or its JSON as a string"),
-        ],
+        &[account_of("account"), required("typedData", "typed data object, or its JSON as a string")],
         "DATA, 65 bytes",
         "Signs typed data (EIP-712) with the key of an account.",
         |node, params| {
