@@ -23,6 +23,10 @@ static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB));
 /// same time; computing one takes about as much memory again.
 static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
 
+/// Bytes of the budget of upstream responses that one source can take. The longest response of a source (16 MiB) fits
+/// twice, and the rest is enough for the longest response of another source.
+const UPSTREAMS_EACH: usize = 36 * MIB;
+
 /// Bytes of the budget of answers that the runs of one address can take. The rest is enough for the longest
 /// answer, so that a run of another address does not wait for unread answers of the first one.
 static ANSWERS_EACH: LazyLock<Shares> = LazyLock::new(|| Shares::new(36 * MIB));
@@ -52,6 +56,11 @@ pub fn answers() -> &'static Budget {
 /// The budget of upstream responses.
 pub fn upstreams() -> &'static Budget {
     &UPSTREAMS
+}
+
+/// The share of one source in the budget of upstream responses.
+pub(crate) fn of_one_source() -> Budget {
+    Budget::new(UPSTREAMS_EACH)
 }
 
 /// Milliseconds for which a budget counts as contended after a refusal.
@@ -88,7 +97,7 @@ pub(crate) async fn hold_run(asker: u64, bytes: usize, limit: Duration) -> Optio
     let share = ANSWERS_EACH.of(asker);
     let taking = async {
         let own = share.take(bytes).await;
-        Held { own: own.all, ..ANSWERS.take(bytes).await }
+        ANSWERS.take(bytes).await.of_share(own)
     };
     tokio::time::timeout(limit, taking).await.ok()
 }
@@ -129,8 +138,8 @@ pub struct Budget {
 #[derive(Debug, Default)]
 pub struct Held {
     all: Option<OwnedSemaphorePermit>,
-    /// The same bytes in the address's share, if it has one.
-    own: Option<OwnedSemaphorePermit>,
+    /// The same bytes in the shares of the addresses or sources, if they have any.
+    own: Vec<OwnedSemaphorePermit>,
 }
 
 impl Budget {
@@ -155,7 +164,7 @@ impl Budget {
         let _waiting = Waiting::new(&self.waiting);
         // The semaphore is never closed.
         let all = self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok();
-        Held { all, own: None }
+        Held { all, own: Vec::new() }
     }
 
     /// As [`Self::take`]; returns `None` after `limit`.
@@ -179,7 +188,7 @@ impl Budget {
     #[must_use]
     pub fn try_take(&self, bytes: usize) -> Option<Held> {
         let permit = self.units.clone().try_acquire_many_owned(self.units_of(bytes)).ok()?;
-        Some(Held { all: Some(permit), own: None })
+        Some(Held { all: Some(permit), own: Vec::new() })
     }
 
     /// As [`Self::try_take`], for callers that cannot wait. A refusal makes the budget contended, as waiting does.
@@ -327,21 +336,52 @@ impl Held {
         self.all.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
     }
 
+    /// Notes that the same bytes are also held in a share.
+    #[must_use]
+    pub(crate) fn of_share(mut self, share: Self) -> Self {
+        self.own.extend(share.all);
+        self
+    }
+
     /// Gives back all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes().saturating_sub(bytes.div_ceil(UNIT) * UNIT) / UNIT;
-        for permit in [&mut self.all, &mut self.own].into_iter().flatten() {
-            drop(permit.split(surplus));
+        drop(self.all.as_mut().and_then(|permit| permit.split(surplus)));
+        let mut left = surplus;
+        for permit in &mut self.own {
+            let part = left.min(permit.num_permits());
+            drop(permit.split(part));
+            left -= part;
         }
     }
 
-    /// Adds bytes of the same budget and address.
+    /// Splits off at most `bytes`.
+    #[must_use]
+    pub(crate) fn split(&mut self, bytes: usize) -> Self {
+        let units = bytes.div_ceil(UNIT);
+        let part =
+            |permit: &mut OwnedSemaphorePermit, units: usize| permit.split(units.min(permit.num_permits()));
+        let mut left = units;
+        let mut own = Vec::new();
+        for permit in &mut self.own {
+            let taken = part(permit, left);
+            left -= taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            own.extend(taken);
+        }
+        Self { all: self.all.as_mut().and_then(|permit| part(permit, units)), own }
+    }
+
+    /// Adds bytes of the same budget.
     pub fn merge(&mut self, other: Self) {
-        for (mine, more) in [(&mut self.all, other.all), (&mut self.own, other.own)] {
-            match (mine, more) {
-                (Some(mine), Some(more)) => mine.merge(more),
-                (mine @ None, more) => *mine = more,
-                (Some(_), None) => {}
+        match (&mut self.all, other.all) {
+            (Some(mine), Some(more)) => mine.merge(more),
+            (mine @ None, more) => *mine = more,
+            (Some(_), None) => {}
+        }
+        for more in other.own {
+            match self.own.iter_mut().find(|mine| Arc::ptr_eq(mine.semaphore(), more.semaphore())) {
+                Some(mine) => mine.merge(more),
+                None => self.own.push(more),
             }
         }
     }
@@ -408,6 +448,29 @@ mod tests {
         );
         held.shrink_to(20 * MIB);
         assert_eq!(waiting.await.unwrap().bytes(), 10 * MIB);
+    }
+
+    #[tokio::test]
+    async fn bytes_of_several_shares_are_merged_split_and_given_back() {
+        let (all, one, two) = (Budget::new(10 * UNIT), Budget::new(4 * UNIT), Budget::new(4 * UNIT));
+        let of = |share: &Budget, units: usize| {
+            all.try_take(units * UNIT).unwrap().of_share(share.try_take(units * UNIT).unwrap())
+        };
+        let mut held = of(&one, 3);
+        held.merge(of(&two, 4));
+        held.merge(of(&one, 1));
+        assert_eq!(
+            (held.bytes(), all.taken(), one.taken(), two.taken()),
+            (8 * UNIT, 8 * UNIT, 4 * UNIT, 4 * UNIT)
+        );
+        let part = held.split(5 * UNIT);
+        assert_eq!((part.bytes(), held.bytes()), (5 * UNIT, 3 * UNIT));
+        drop(part);
+        assert_eq!((all.taken(), one.taken() + two.taken()), (3 * UNIT, 3 * UNIT));
+        held.shrink_to(UNIT);
+        assert_eq!((all.taken(), one.taken() + two.taken()), (UNIT, UNIT));
+        assert_eq!(held.split(9 * UNIT).bytes(), UNIT, "not more than is held");
+        assert_eq!((all.taken(), one.taken(), two.taken()), (0, 0, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -98,6 +98,17 @@ pub(crate) async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     result.await.ok()
 }
 
+/// Does work that may be `long` on this thread. Meanwhile another thread does what else this one has to do, if the
+/// runtime has several.
+pub(crate) fn in_place<T>(long: bool, work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let several = |handle: Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
+    match long && Handle::try_current().is_ok_and(several) {
+        true => tokio::task::block_in_place(work),
+        false => work(),
+    }
+}
+
 /// Whether long work occupies all processors.
 pub(crate) fn is_busy() -> bool {
     AT_WORK.load(Ordering::Relaxed) >= processors()

@@ -2,6 +2,10 @@
 //! its own, so that other tests are not affected.
 
 mod common;
+#[path = "budgets/largest.rs"]
+mod largest;
+#[path = "budgets/peer.rs"]
+mod peer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,8 +30,12 @@ static ANSWERS: Mutex<()> = Mutex::const_new(());
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Held by the test that uses the budget of upstream responses.
+static UPSTREAMS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 #[tokio::test]
 async fn upstream_responses_count_against_the_budget_until_they_are_dropped() {
+    let _alone = UPSTREAMS.lock().await;
     let server = start(config()).await;
     let upstream = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
     let call = || vec![UpstreamRequest::new("slow", "[]".into())];

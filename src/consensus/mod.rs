@@ -46,7 +46,7 @@ pub(crate) mod testing;
 pub mod uncles;
 pub mod verified;
 
-pub use body::{BodyError, VerifiedBody, VerifiedReceipts, check_receipts, check_transactions};
+pub use body::{BodyError, VerifiedBody, VerifiedReceipts, check_receipts, check_transactions, root_format};
 pub use candidate::HeaderCandidate;
 pub use chain::{Base, ChainError, ChainView, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
 pub use checkpoint::Checkpoint;

@@ -1,11 +1,10 @@
 //! The core's requests, which are those to a JSON-RPC node, answered with what a peer sends.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use rootlight::consensus::Network;
-use rootlight::light::{MAX_BATCH_HEADERS, UpstreamRequest, encode_raw_headers};
+use rootlight::light::{MAX_BATCH_BYTES, MAX_BATCH_HEADERS, UpstreamRequest, encode_raw_headers};
 use rootlight::state::keys::{account_key, code_key, slot_key};
 use rootlight::trie::{lookup_value, prove};
 use rootlight::types::block::block_len;
@@ -18,10 +17,16 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::block::Blocks;
+use super::body::Content;
 use super::error::PeerError;
 use super::node::PeerNode;
-use super::state::{self, Searched, StateNodes};
+use super::state::{self, Found, Searched, StateNodes};
+use super::stretch::FullHeader;
+use crate::budget::Held;
 use crate::upstream::asker;
+
+/// Copies of bytes while they become JSON: in a list, as digits, and as text.
+const COPIES: usize = 6;
 
 /// A block that a request names.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +35,9 @@ enum Named {
     Number(u64),
     Latest,
 }
+
+/// An answer, and its room.
+type Answer = (Box<RawValue>, Held);
 
 /// What a peer can answer.
 pub(super) struct Answers {
@@ -45,7 +53,7 @@ impl Answers {
     }
 
     /// Answers one request with what the peer sends.
-    pub(super) async fn answer(&self, request: &UpstreamRequest) -> Result<Box<RawValue>, PeerError> {
+    pub(super) async fn answer(&self, request: &UpstreamRequest) -> Result<Answer, PeerError> {
         let params: Vec<Value> = serde_json::from_str(&request.params)
             .map_err(|_| PeerError::Params("the parameters are no list"))?;
         let at = |index: usize| params.get(index).unwrap_or(&Value::Null);
@@ -54,8 +62,15 @@ impl Answers {
             "rootlight_getHeaders" => {
                 let count = quantity(at(1))?.min(MAX_BATCH_HEADERS);
                 let headers = self.blocks.headers(quantity(at(0))?, count).await?;
-                let raw = headers.iter().map(|header| (&header.rlp[..], header.uncles.as_deref()));
-                shown(&encode_raw_headers(raw))
+                let bytes = headers.iter().map(FullHeader::bytes).fold(0, usize::saturating_add);
+                if bytes > MAX_BATCH_BYTES {
+                    return Err(PeerError::Wrong("headers are longer than the rules allow"));
+                }
+                self.shown_apart(bytes, move || {
+                    let raw = headers.iter().map(|header| (&header.rlp[..], header.uncles.as_deref()));
+                    text_of(&encode_raw_headers(raw))
+                })
+                .await
             }
             "eth_getBlockByNumber" | "eth_getBlockByHash" => {
                 self.block(named(at(0))?, at(1) == &json!(true)).await
@@ -97,79 +112,99 @@ impl Answers {
         }
     }
 
-    async fn block(&self, block: Named, full: bool) -> Result<Box<RawValue>, PeerError> {
+    async fn block(&self, block: Named, full: bool) -> Result<Answer, PeerError> {
         let Some(header) = self.header(block).await? else { return shown(&Value::Null) };
-        let (hash, chain_id) = (header.hash(), self.blocks.network().chain_id);
-        let transactions = self.blocks.transactions(hash).await?;
-        let uncles = self.blocks.uncles(hash).await?;
-        let parts = BlockParts {
-            transactions: match full {
-                true => RpcTransactions::Full(full_transactions(&transactions, &header, chain_id)),
-                false => RpcTransactions::Hashes(transactions.iter().map(Transaction::hash).collect()),
-            },
-            uncles: Some(&uncles),
-            total_difficulty: None,
-            size: Some(block_len(&header, &transactions, uncles.iter().map(SealedHeader::header))),
+        let of = header.clone();
+        let convert = move |content: Content| {
+            let Content { transactions, uncles } = content;
+            let parts = BlockParts {
+                transactions: match full {
+                    true => RpcTransactions::Full(full_transactions(&transactions, &header)),
+                    false => RpcTransactions::Hashes(transactions.iter().map(Transaction::hash).collect()),
+                },
+                uncles: Some(&uncles),
+                total_difficulty: None,
+                size: Some(block_len(&header, &transactions, uncles.iter().map(SealedHeader::header))),
+            };
+            text_of(&RpcBlock::new(&header, parts))
         };
-        shown(&RpcBlock::new(&header, parts))
+        Ok(trimmed(self.blocks.bodies().content(&of, convert).await?))
     }
 
-    async fn uncle(&self, block: Named, index: u64) -> Result<Box<RawValue>, PeerError> {
-        let Some(hash) = self.hash(block).await? else { return shown(&Value::Null) };
-        let uncles = self.blocks.uncles(hash).await?;
-        let uncle = usize::try_from(index).ok().and_then(|index| uncles.get(index));
-        shown(&uncle.map(|uncle| RpcBlock::uncle(uncle, None, None, None)))
+    async fn uncle(&self, block: Named, index: u64) -> Result<Answer, PeerError> {
+        let Some(header) = self.header(block).await? else { return shown(&Value::Null) };
+        let convert = move |content: Content| {
+            let uncle = usize::try_from(index).ok().and_then(|index| content.uncles.get(index));
+            text_of(&uncle.map(|uncle| RpcBlock::uncle(uncle, None, None, None)))
+        };
+        Ok(trimmed(self.blocks.bodies().content(&header, convert).await?))
+    }
+
+    /// Makes JSON of so many bytes, on a thread for long work.
+    async fn shown_apart(
+        &self,
+        bytes: usize,
+        convert: impl FnOnce() -> Result<Box<RawValue>, PeerError> + Send + 'static,
+    ) -> Result<Answer, PeerError> {
+        let (text, held) = self.node.intake().work(bytes.saturating_mul(COPIES), convert).await?;
+        Ok(trimmed((text?, held)))
     }
 
     /// The nodes on the paths of keys of a block's state, and the state root.
-    async fn state(
-        &self,
-        block: Named,
-        keys: Vec<Vec<u8>>,
-    ) -> Result<Option<(BTreeMap<B256, Bytes>, B256)>, PeerError> {
+    async fn state(&self, block: Named, keys: Vec<Vec<u8>>) -> Result<Option<(Found, B256)>, PeerError> {
         let Some(header) = self.header(block).await? else { return Ok(None) };
         let (block, root) = (header.number, header.state_root);
-        let nodes = state::find(&self.node, &self.nodes, &self.searched, block, root, keys).await?;
-        Ok(Some((nodes, root)))
+        let found = state::find(&self.node, &self.nodes, &self.searched, block, root, keys).await?;
+        Ok(Some((found, root)))
     }
 
     /// The members of `eth_getProof` from which the core reads: the nodes.
-    async fn proof(
-        &self,
-        address: Address,
-        slots: &[U256],
-        block: Named,
-    ) -> Result<Box<RawValue>, PeerError> {
+    async fn proof(&self, address: Address, slots: &[U256], block: Named) -> Result<Answer, PeerError> {
         let account = account_key(&address).to_vec();
-        let paths: Vec<Vec<u8>> = slots.iter().map(|slot| slot_key(&address, slot)).collect();
-        let keys = std::iter::once(account.clone()).chain(paths.iter().cloned()).collect();
-        let Some((nodes, root)) = self.state(block, keys).await? else { return shown(&Value::Null) };
-        let path = |key: &[u8]| {
-            let nodes =
-                prove(&nodes, root, key).map_err(|_| PeerError::Wrong("a node of a path is missing"))?;
-            Ok::<Vec<String>, PeerError>(nodes.iter().map(hex::encode_prefixed).collect())
+        let paths: Vec<(U256, Vec<u8>)> =
+            slots.iter().map(|slot| (*slot, slot_key(&address, slot))).collect();
+        let keys = std::iter::once(account.clone()).chain(paths.iter().map(|path| path.1.clone())).collect();
+        let Some((found, root)) = self.state(block, keys).await? else { return shown(&Value::Null) };
+        let bytes = found.bytes();
+        let walk = move || {
+            let path = |key: &[u8]| {
+                let nodes = prove(found.nodes(), root, key);
+                nodes.map_err(|_| PeerError::Wrong("a node of a path is missing"))
+            };
+            let storage = paths.iter().map(|(slot, key)| Ok((*slot, path(key)?)));
+            Ok::<_, PeerError>((path(&account)?, storage.collect::<Result<Vec<_>, PeerError>>()?))
         };
-        let storage = slots.iter().zip(&paths);
-        let storage =
-            storage.map(|(slot, key)| Ok(json!({ "key": format!("{slot:#x}"), "proof": path(key)? })));
-        shown(&json!({
-            "address": address,
-            "accountProof": path(&account)?,
-            "storageProof": storage.collect::<Result<Vec<Value>, PeerError>>()?,
-        }))
+        let (walked, _held) = self.node.intake().work(bytes, walk).await?;
+        let (account, storage) = walked?;
+        let length = |path: &Vec<Bytes>| path.iter().map(|node| node.len()).fold(0, usize::saturating_add);
+        let bytes =
+            storage.iter().map(|(_, path)| length(path)).fold(length(&account), usize::saturating_add);
+        let convert = move || {
+            let hex = |path: &Vec<Bytes>| path.iter().map(hex::encode_prefixed).collect::<Vec<String>>();
+            let storage =
+                storage.iter().map(|(slot, path)| json!({ "key": format!("{slot:#x}"), "proof": hex(path) }));
+            text_of(&json!({
+                "address": address,
+                "accountProof": hex(&account),
+                "storageProof": storage.collect::<Vec<Value>>(),
+            }))
+        };
+        self.shown_apart(bytes, convert).await
     }
 
     /// The bytes of a value, such as code.
-    async fn value(&self, key: Vec<u8>, block: Named) -> Result<Box<RawValue>, PeerError> {
-        let Some((nodes, root)) = self.state(block, vec![key.clone()]).await? else {
+    async fn value(&self, key: Vec<u8>, block: Named) -> Result<Answer, PeerError> {
+        let Some((found, root)) = self.state(block, vec![key.clone()]).await? else {
             return shown(&Value::Null);
         };
-        let value = lookup_value(&nodes, root, &key).map_err(|_| PeerError::Wrong("a value is missing"))?;
-        shown(&hex::encode_prefixed(value.unwrap_or_default()))
+        let (value, _held) =
+            self.node.intake().work(found.bytes(), move || lookup_value(found.nodes(), root, &key)).await?;
+        let value = value.map_err(|_| PeerError::Wrong("a value is missing"))?.unwrap_or_default();
+        self.shown_apart(value.len(), move || text_of(&hex::encode_prefixed(value))).await
     }
 
     /// Sends a transaction. A peer takes it without a word, and drops it without one.
-    async fn send(&self, raw: &Value) -> Result<Box<RawValue>, PeerError> {
+    async fn send(&self, raw: &Value) -> Result<Answer, PeerError> {
         let bytes = raw.as_str().and_then(|text| hex::decode(text).ok());
         let bytes = bytes.ok_or(PeerError::Params("the transaction is not hexadecimal"))?;
         let transaction =
@@ -180,23 +215,32 @@ impl Answers {
     }
 }
 
-/// The JSON objects of a block's transactions. Who cannot be the sender of any transaction has no sender here; the core
-/// recovers senders itself.
-fn full_transactions(all: &[Transaction], header: &SealedHeader, chain_id: u64) -> Vec<RpcTransaction> {
+/// The JSON objects of a block's transactions, without senders: the core recovers those that it needs from the signatures.
+fn full_transactions(all: &[Transaction], header: &SealedHeader) -> Vec<RpcTransaction> {
     let place = |index: usize| Location {
         block_hash: header.hash(),
         block_number: header.number,
         index: index as u64,
     };
     let shown = |(index, transaction): (usize, &Transaction)| {
-        let from = transaction.recover_sender(chain_id).unwrap_or_default();
-        RpcTransaction::new(transaction, transaction.hash(), from, Some(&place(index)))
+        RpcTransaction::new(transaction, transaction.hash(), Address::ZERO, Some(&place(index)))
     };
     all.iter().enumerate().map(shown).collect()
 }
 
-fn shown(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
+fn text_of(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
     to_raw_value(value).map_err(|_| PeerError::Wrong("it has no JSON form"))
+}
+
+/// A short answer, which takes no room.
+fn shown(value: &impl Serialize) -> Result<Answer, PeerError> {
+    Ok((text_of(value)?, Held::default()))
+}
+
+/// Gives back the room that was only needed to make an answer.
+fn trimmed((text, mut held): Answer) -> Answer {
+    held.shrink_to(text.get().len().saturating_mul(2));
+    (text, held)
 }
 
 fn text(value: &Value) -> Result<&str, PeerError> {

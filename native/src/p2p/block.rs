@@ -1,40 +1,23 @@
-//! Headers and bodies of a peer, by number and by hash.
+//! Headers of a peer, by number and by hash.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::B256;
 use futures::future::try_join_all;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
 use rootlight::types::block::EMPTY_UNCLES_HASH;
-use rootlight::types::{Header, HeaderVersion, SealedHeader, Transaction};
+use rootlight::types::{Header, HeaderVersion, SealedHeader};
 use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::limits::MAX_HEADERS;
-use rootlight_p2p::message::{BlockParts, Body, Message, MessageError, Request, Response};
+use rootlight_p2p::message::{BlockParts, MessageError, Request, Response};
 use rootlight_p2p::session::CloseReason;
 
+use super::body::Bodies;
 use super::error::PeerError;
+use super::message::response;
 use super::node::PeerNode;
-use super::places::in_share;
 use super::stretch::{FullHeader, Stretch, Stretches, cover};
-
-/// Bytes of bodies that are kept.
-const BODIES_BYTES: u64 = 16 * 1024 * 1024;
-
-/// Number of bodies that the memory is laid out for.
-const BODIES: usize = 1_024;
-
-/// Weighs bodies by their bytes.
-#[derive(Clone)]
-struct ByBytes;
-
-impl Weighter<B256, Arc<Vec<u8>>> for ByBytes {
-    fn weight(&self, _: &B256, body: &Arc<Vec<u8>>) -> u64 {
-        body.len().max(1) as u64
-    }
-}
 
 /// Blocks this far below the head are not reorganised, so that runs of them by number fit together.
 const SETTLED: u64 = 500;
@@ -46,8 +29,7 @@ const SNAP_BLOCKS: u64 = 400;
 pub(super) struct Blocks {
     node: Arc<PeerNode>,
     network: Arc<Network>,
-    /// The payloads of messages with bodies, by block hash.
-    bodies: Cache<B256, Arc<Vec<u8>>, ByBytes>,
+    bodies: Bodies,
     /// The headers that a snapshot server sent last.
     snapped: Mutex<Stretch>,
     stretches: Mutex<Stretches>,
@@ -58,17 +40,18 @@ pub(super) struct Blocks {
 impl Blocks {
     pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>) -> Self {
         Self {
+            bodies: Bodies::new(node.clone(), network.clone()),
             node,
             network,
-            bodies: Cache::with_weighter(BODIES, BODIES_BYTES, ByBytes),
             snapped: Mutex::default(),
             stretches: Mutex::default(),
             breaks_runs: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn network(&self) -> &Network {
-        &self.network
+    /// The bodies of the blocks.
+    pub(super) const fn bodies(&self) -> &Bodies {
+        &self.bodies
     }
 
     /// The number of the newest block that the peer tells of.
@@ -85,11 +68,12 @@ impl Blocks {
         if height > self.head().await? {
             return Ok(None);
         }
-        let payload = self.node.ask(Request::BlockHash { height }).await?;
-        match response(&payload)? {
+        let message = self.node.ask(Request::BlockHash { height }).await?;
+        let read = |payload: &[u8]| match response(payload)? {
             Response::BlockHash(hash) => Ok(Some(hash)),
             _ => Err(PeerError::Wrong("not a block hash")),
-        }
+        };
+        message.read(read).await?
     }
 
     /// The header with this hash.
@@ -109,10 +93,7 @@ impl Blocks {
         let header = self.decoded(header)?;
         match header.hash() {
             found if found == asked => Ok(()),
-            _ if self.network.needs_update_for(header.number) => {
-                Err(PeerError::Wrong("a header has another hash than the one asked for"))
-            }
-            found => Err(PeerError::OtherHash { what: "a header", asked, found }),
+            found => Err(PeerError::other_hash(&self.network, header.number, "a header", asked, found)),
         }
     }
 
@@ -169,10 +150,12 @@ impl Blocks {
         if let Some(hash) = lock(&self.stretches).hash_at(top) {
             return Ok(hash);
         }
-        let payload = self.node.ask(Request::Skeleton { start: top }).await?;
-        let Response::Skeleton(skeleton) = response(&payload)? else {
-            return Err(PeerError::Wrong("not a skeleton"));
+        let message = self.node.ask(Request::Skeleton { start: top }).await?;
+        let read = |payload: &[u8]| match response(payload)? {
+            Response::Skeleton(skeleton) => Ok(skeleton),
+            _ => Err(PeerError::Wrong("not a skeleton")),
         };
+        let skeleton = message.read(read).await??;
         let mut stretches = lock(&self.stretches);
         stretches.learn(skeleton);
         stretches.hash_at(top).ok_or(PeerError::Wrong("a skeleton without the height that was asked for"))
@@ -208,117 +191,94 @@ impl Blocks {
                 continue;
             }
             let run = self.snap_run(next).await?;
-            if run.from(next, next).is_empty() {
+            let wanted = run.from(next, last);
+            if wanted.is_empty() {
                 return Err(PeerError::Wrong("a run of blocks without the first one that was asked for"));
             }
-            *lock(&self.snapped) = run;
+            all.extend(wanted);
+            *lock(&self.snapped) = if run.is_short() { run } else { Stretch::default() };
         }
     }
 
     /// The run of blocks that begins with this one.
     async fn snap_run(&self, first: u64) -> Result<Stretch, PeerError> {
         let request = Request::SnapBlocks { before: first.saturating_add(SNAP_BLOCKS) };
-        let payload = match self.node.ask(request).await {
+        let message = match self.node.ask(request).await {
             Err(error @ PeerError::Closed(CloseReason::Transport(_))) => {
                 self.breaks_runs.store(true, Ordering::Relaxed);
                 return Err(error);
             }
             answer => answer?,
         };
-        let Response::SnapBlocks(run) = response(&payload)? else {
-            return Err(PeerError::Wrong("not a run of blocks"));
-        };
-        let mut headers = Vec::with_capacity(run.blocks.len());
-        for block in run.blocks.iter() {
-            let parts = BlockParts::split(block)?;
-            let uncles = Some(parts.uncles.payload().to_vec());
-            headers.push(FullHeader { rlp: parts.header.to_vec(), uncles });
-        }
-        let number = |header: &FullHeader| RawHeader::split(&header.rlp).map(|header| header.number());
-        let first = headers.first().map(number).transpose().map_err(MessageError::from)?;
-        Ok(Stretch { first: first.unwrap_or_default(), headers })
+        message.read(read_run).await?
     }
 
     /// A header and its ancestors in full form, descending.
     async fn run(&self, hash: B256, count: u64) -> Result<Vec<FullHeader>, PeerError> {
-        let payload = self.node.ask(Request::Headers { hash, count }).await?;
-        let Response::Headers(headers) = response(&payload)? else {
-            return Err(PeerError::Wrong("not headers"));
-        };
-        if headers.len() as u64 > count {
-            return Err(PeerError::Wrong("more headers than asked for"));
-        }
-        let split = |rlp| RawHeader::split(rlp).map_err(|error| PeerError::Message(error.into()));
-        let headers: Vec<RawHeader<'_>> = headers.iter().map(split).collect::<Result<_, _>>()?;
-        let hashes = std::iter::once(hash).chain(headers.iter().map(RawHeader::parent_hash));
-        // Near the head the uncles are wanted too, and one body has both.
-        let alone = headers.len() < 8;
-        let full = headers.iter().zip(hashes).map(|(header, hash)| async move {
-            let wants_uncles = alone && header.uncles_hash() != EMPTY_UNCLES_HASH;
-            if !header.needs_extension() && !wants_uncles {
-                let uncles = (header.uncles_hash() == EMPTY_UNCLES_HASH).then(Vec::new);
-                return Ok(FullHeader { rlp: header.full(None)?, uncles });
+        let message = self.node.ask(Request::Headers { hash, count }).await?;
+        let sent = message.read(move |payload| read_headers(payload, hash, count)).await??;
+        drop(message);
+        let full = sent.into_iter().map(|header| async move {
+            match header {
+                Sent::Full(header) => Ok(header),
+                Sent::Short { hash, rlp } => self.bodies.complete(hash, rlp).await,
             }
-            let payload = self.body_payload(hash).await?;
-            let body = body(&payload)?;
-            Ok::<_, PeerError>(FullHeader {
-                rlp: header.full(body.extension.as_ref())?,
-                uncles: Some(body.uncles.payload().to_vec()),
-            })
         });
         let full = try_join_all(full).await?;
         // The links of the others are looked at where all headers are verified.
         full.first().map_or(Ok(()), |first| self.check_hash(first, hash))?;
         Ok(full)
     }
+}
 
-    /// The transactions of a block.
-    pub(super) async fn transactions(&self, hash: B256) -> Result<Vec<Transaction>, PeerError> {
-        let payload = self.body_payload(hash).await?;
-        let decoded = body(&payload)?.transactions.iter().map(Transaction::decode).collect::<Result<_, _>>();
-        decoded.map_err(|error| PeerError::Message(error.into()))
-    }
+/// A header as it was sent.
+enum Sent {
+    Full(FullHeader),
+    /// The rest is in the body of the block with this hash.
+    Short {
+        hash: B256,
+        rlp: Vec<u8>,
+    },
+}
 
-    /// The uncles of a block.
-    pub(super) async fn uncles(&self, hash: B256) -> Result<Vec<SealedHeader>, PeerError> {
-        let payload = self.body_payload(hash).await?;
-        let shape = |number| self.network.header_shape(number);
-        let decoded =
-            body(&payload)?.uncles.iter().map(|rlp| Header::decode(rlp, &shape).map(Header::seal)).collect();
-        let decoded: Result<_, _> = decoded;
-        decoded.map_err(|_| PeerError::Wrong("an uncle does not decode"))
+/// Reads headers, of which the first one has this hash.
+fn read_headers(payload: &[u8], hash: B256, count: u64) -> Result<Vec<Sent>, PeerError> {
+    let Response::Headers(headers) = response(payload)? else {
+        return Err(PeerError::Wrong("not headers"));
+    };
+    if headers.len() as u64 > count {
+        return Err(PeerError::Wrong("more headers than asked for"));
     }
+    // Near the head the uncles are wanted too, and one body has both.
+    let (alone, mut hash) = (headers.len() < 8, hash);
+    let mut sent = Vec::with_capacity(headers.len());
+    for rlp in headers.iter() {
+        let header = RawHeader::split(rlp).map_err(MessageError::from)?;
+        let has_uncles = header.uncles_hash() != EMPTY_UNCLES_HASH;
+        sent.push(match header.needs_extension() || (alone && has_uncles) {
+            true => Sent::Short { hash, rlp: FullHeader::new(rlp.to_vec(), None)?.rlp },
+            false => Sent::Full(FullHeader::new(header.full(None)?, (!has_uncles).then(Vec::new))?),
+        });
+        hash = header.parent_hash();
+    }
+    Ok(sent)
+}
 
-    /// The payload of the message with a body. Requests for the same body wait for one response.
-    async fn body_payload(&self, hash: B256) -> Result<Arc<Vec<u8>>, PeerError> {
-        if let Some(kept) = self.bodies.get(&hash) {
-            return Ok(kept);
-        }
-        // The turn comes first: one caller's questions that wait for their turns keep no other caller waiting.
-        let request = Request::Body(hash);
-        in_share(|| async {
-            let turn = self.node.turn(&request).await?;
-            let ask = async { turn.ask(request).await.map(Arc::new) };
-            self.bodies.get_or_insert_async(&hash, ask).await
-        })
-        .await
+/// Reads the headers and uncles of a run of blocks.
+fn read_run(payload: &[u8]) -> Result<Stretch, PeerError> {
+    let Response::SnapBlocks(run) = response(payload)? else {
+        return Err(PeerError::Wrong("not a run of blocks"));
+    };
+    let mut headers = Vec::with_capacity(run.blocks.len());
+    for block in run.blocks.iter() {
+        let parts = BlockParts::split(block)?;
+        headers.push(FullHeader::new(parts.header.to_vec(), Some(parts.uncles.payload().to_vec()))?);
     }
+    let number = |header: &FullHeader| RawHeader::split(&header.rlp).map(|header| header.number());
+    let first = headers.first().map(number).transpose().map_err(MessageError::from)?;
+    Ok(Stretch { first: first.unwrap_or_default(), headers })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn response(payload: &[u8]) -> Result<Response<'_>, PeerError> {
-    match Message::decode(payload)? {
-        Message::Response { response, .. } => Ok(response),
-        _ => Err(PeerError::Wrong("not a response")),
-    }
-}
-
-fn body(payload: &[u8]) -> Result<Body<'_>, PeerError> {
-    match response(payload)? {
-        Response::Body(body) => Ok(body),
-        _ => Err(PeerError::Wrong("not a body")),
-    }
 }

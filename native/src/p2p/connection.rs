@@ -17,7 +17,9 @@ use super::answering::{Answer, Answering};
 use super::error::PeerError;
 use super::places::{Asker, Minute, Place};
 use crate::budget::Share;
+use crate::priority;
 use crate::service;
+use crate::upstream::intake::{Incoming, Intake, NoRoom, SHORT, Unread};
 
 /// Longest wait for a response. A peer that lacks something does not respond.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
@@ -37,6 +39,9 @@ const LIMIT_PAUSE: Duration = Duration::from_millis(200);
 /// A request that the limit of a minute holds back for longer fails at once.
 const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
+/// Seconds for which a long message may come in. A response that takes longer comes too late anyway.
+const LONGEST_MESSAGE: u32 = 15;
+
 /// Most requests of a peer that wait for their responses. Further ones are dropped, as stock nodes do.
 const MAX_ASKED: usize = 256;
 
@@ -45,6 +50,9 @@ const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
 
 /// What a connection's owner does with what the peer sends by itself.
 pub(super) trait Host: Send + Sync + 'static {
+    /// The way in for what the peer sends.
+    fn intake(&self) -> Intake;
+
     /// A message without an id came.
     fn pushed(&self, push: Push<'_>);
 
@@ -69,14 +77,14 @@ pub(super) trait Host: Send + Sync + 'static {
 pub(super) struct Order {
     pub(super) asker: Asker,
     pub(super) what: What,
-    /// Gets the payload of the response, and of a push nothing once it is on its way.
+    /// Gets the message with the response, and of a push nothing once it is on its way.
     pub(super) reply: Reply,
     /// The place of a question, which is free again when the peer has answered or its time is over: even if the caller has
     /// gone, the peer works on it.
     pub(super) place: Option<Place>,
 }
 
-type Reply = oneshot::Sender<Result<Vec<u8>, PeerError>>;
+type Reply = oneshot::Sender<Result<Option<Incoming>, PeerError>>;
 
 pub(super) enum What {
     Ask(Request),
@@ -136,6 +144,10 @@ pub(super) struct Connection {
     pub(super) exchange: Exchange,
     /// The response that is being made.
     pub(super) making: Option<Making>,
+    /// The room of what has come in and is no whole message yet.
+    pub(super) unread: Unread,
+    /// Seconds since the last whole message, while a long one comes in.
+    pub(super) slow: u32,
 }
 
 /// What both sides have asked for.
@@ -170,9 +182,12 @@ impl Connection {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
         let mut held: Option<Order> = None;
         loop {
-            while let Some(event) = self.session.next_event(self.clock.now()) {
+            while let Some(event) = self.next_event() {
                 match event {
-                    Event::Message(payload) => self.take(payload),
+                    Event::Message(payload) => {
+                        self.slow = 0;
+                        self.take(payload);
+                    }
                     Event::Closed(reason) => return reason,
                     Event::Ready(_) => {}
                 }
@@ -182,8 +197,16 @@ impl Connection {
             }
             self.make_next();
             let can_take = held.is_none();
+            let missing = self.unread.missing(self.session.unread());
             tokio::select! {
-                read = self.stream.read(&mut buffer) => match read {
+                // Without room the peer has to wait.
+                room = self.unread.more(missing), if missing > 0 => {
+                    self.slow = 0;
+                    if room.is_err() {
+                        self.exchange.refuse_all();
+                    }
+                }
+                read = self.stream.read(&mut buffer), if missing == 0 => match read {
                     Ok(count) if count > 0 => self.session.receive(&buffer[..count], self.clock.now()),
                     _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
                 },
@@ -197,9 +220,26 @@ impl Connection {
                     held = held.take().and_then(|order| self.send(order));
                 }
                 () = self.exchange.overdue() => self.exchange.give_up(),
-                _ = ticks.tick() => self.session.tick(self.clock.now()),
+                _ = ticks.tick() => self.tick(missing == 0),
             }
         }
+    }
+
+    /// Does what is due each second. `reads` says that the peer is waited for, and not room.
+    fn tick(&mut self, reads: bool) {
+        self.session.tick(self.clock.now());
+        let waits_for_peer = reads && self.session.unread() > SHORT;
+        self.slow = if waits_for_peer { self.slow.saturating_add(1) } else { 0 };
+        if self.slow > LONGEST_MESSAGE {
+            self.session.disconnect(DisconnectReason::PingTimeout);
+        }
+    }
+
+    /// The next event of the session. A long message is decrypted while other threads do what else this thread has to do.
+    fn next_event(&mut self) -> Option<Event> {
+        let is_long = self.session.whole_message().is_some_and(|bytes| bytes > SHORT);
+        let now = self.clock.now();
+        priority::in_place(is_long, || self.session.next_event(now))
     }
 
     /// Sends a caller's message if its share of the minute allows this.
@@ -243,7 +283,7 @@ impl Connection {
                 let until = Instant::now() + RESPONSE_TIMEOUT;
                 self.exchange.waiting.insert(id, Waiting { request, reply, place, until });
             }
-            (Ok(()), What::Push(_)) => drop(order.reply.send(Ok(Vec::new()))),
+            (Ok(()), What::Push(_)) => drop(order.reply.send(Ok(None))),
         }
         None
     }
@@ -264,7 +304,7 @@ impl Connection {
             Err(_) => None,
         };
         if let Some(asked) = answered.and_then(|id| self.exchange.waiting.remove(&id)) {
-            let _ = asked.reply.send(Ok(payload));
+            let _ = asked.reply.send(self.unread.admit(payload).map(Some).map_err(PeerError::from));
         }
     }
 
@@ -343,6 +383,13 @@ impl Exchange {
         match self.waiting.first_key_value() {
             Some((_, oldest)) => tokio::time::sleep_until(oldest.until).await,
             None => std::future::pending().await,
+        }
+    }
+
+    /// Tells all that wait for responses that there is no room for them.
+    fn refuse_all(&mut self) {
+        for asked in std::mem::take(&mut self.waiting).into_values() {
+            let _ = asked.reply.send(Err(NoRoom.into()));
         }
     }
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use rootlight::consensus::Network;
 use rootlight_p2p::chunk::ChunkError;
 use rootlight_p2p::message::MessageError;
 use rootlight_p2p::rlpx::RlpxError;
 use rootlight_p2p::session::CloseReason;
 
 use crate::upstream::UpstreamError;
+use crate::upstream::intake::NoRoom;
 
 /// JSON-RPC code of a method that does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -48,6 +50,9 @@ pub enum PeerError {
     /// As many messages were sent as the peer reads in a minute.
     #[error("the peer reads no more messages for {0} ms")]
     Limit(u64),
+    /// The memory budget has no room for a response.
+    #[error("no room for a response of the peer: {}", UpstreamError::NoRoom)]
+    NoRoom,
     /// A response does not decode.
     #[error("response of the peer: {0}")]
     Message(#[from] MessageError),
@@ -100,6 +105,20 @@ pub enum PeerError {
 }
 
 impl PeerError {
+    /// A part of a block that has another hash than its header names, if the network's rules for the block are known here.
+    pub(super) fn other_hash(
+        network: &Network,
+        number: u64,
+        what: &'static str,
+        asked: B256,
+        found: B256,
+    ) -> Self {
+        match network.needs_update_for(number) {
+            true => Self::Wrong("a part of a block has another hash than the one asked for"),
+            false => Self::OtherHash { what, asked, found },
+        }
+    }
+
     /// Whether no honest peer gives such a response, whichever branch it follows and whatever it keeps. Its connection has
     /// proven which node it is.
     fn is_lie(&self) -> bool {
@@ -123,6 +142,12 @@ impl PeerError {
     }
 }
 
+impl From<NoRoom> for PeerError {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
 impl From<PeerError> for UpstreamError {
     fn from(error: PeerError) -> Self {
         let message = error.to_string();
@@ -133,6 +158,7 @@ impl From<PeerError> for UpstreamError {
             }
             PeerError::Limit(wait) => Self::Busy { status: 429, seconds: wait.div_ceil(1_000) },
             PeerError::NoResponse(_) | PeerError::Lacking | PeerError::Share => Self::Silent(message),
+            PeerError::NoRoom => Self::NoRoom,
             PeerError::Message(_)
             | PeerError::Wrong(_)
             | PeerError::OtherHash { .. }

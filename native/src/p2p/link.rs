@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::connection::{Clock, Connection, Exchange, Host, Order, READ_BYTES, What};
 use super::error::PeerError;
 use super::places::{Asker, Minute, Place, Places, Sizes};
+use crate::upstream::intake::{Incoming, Unread};
 
 /// Places for questions of callers. A peer sends 100 responses a second.
 const CALLERS: Sizes = Sizes { all: 48, each: 24, doubtful: 16 };
@@ -64,6 +65,7 @@ impl Link {
         let (callers, callers_orders) = mpsc::channel(MAX_ORDERS);
         let (end, ended) = watch::channel(None);
         let minute = Minute::new(session.limits().sent);
+        let unread = Unread::new(host.intake());
         let mut connection = Connection {
             stream,
             session,
@@ -74,6 +76,8 @@ impl Link {
             minute,
             exchange: Exchange::default(),
             making: None,
+            unread,
+            slow: 0,
         };
         tokio::spawn(async move {
             let reason = connection.run(buffer).await;
@@ -98,11 +102,11 @@ impl Link {
         Ok(Turn { link: self.clone(), place })
     }
 
-    /// Asks the peer for the program itself, and returns the payload of the message with the response.
+    /// Asks the peer for the program itself, and returns the message with the response.
     ///
     /// # Errors
     /// No response came in time, or the connection ended.
-    pub(super) async fn ask(self: &Arc<Self>, request: Request) -> Result<Vec<u8>, PeerError> {
+    pub(super) async fn ask(self: &Arc<Self>, request: Request) -> Result<Incoming, PeerError> {
         self.turn(None, &request).await?.ask(request).await
     }
 
@@ -141,16 +145,16 @@ impl Link {
 }
 
 impl Turn {
-    /// Asks the question that the turn is for; returns the payload of the message with the response.
+    /// Asks the question that the turn is for; returns the message with the response.
     ///
     /// # Errors
     /// No response came in time, or the connection ended.
-    pub(super) async fn ask(self, request: Request) -> Result<Vec<u8>, PeerError> {
+    pub(super) async fn ask(self, request: Request) -> Result<Incoming, PeerError> {
         let (reply, response) = oneshot::channel();
         let Self { link, place } = self;
         let order = Order { asker: place.asker(), what: What::Ask(request), reply, place: Some(place) };
         link.order(order).await?;
-        response.await.unwrap_or_else(|_| Err(link.why_ended()))
+        response.await.ok().transpose()?.flatten().ok_or_else(|| link.why_ended())
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `node`, `address` | a node that is dialled again and again, and where it is |
 //! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
 //! | `find` | nodes that nobody named: discovery, the list of nodes, slots that take one after another |
-//! | `block`, `stretch`, `state` | blocks of a node; many headers of it; keys of states by chunks |
+//! | `message`, `block`, `stretch`, `body`, `state` | responses of a node: headers by number and hash, many of them, bodies of blocks, keys of states by chunks |
 //! | `serve`, `seats`, `answering`, `respond` | a server for peers: its connections, whose request is answered next, responses |
 //! | `chain`, `local_chain` | what the server reads, and the chain that is executed here |
 //! | `submit` | transactions of peers |
@@ -19,6 +19,7 @@ mod address;
 mod answer;
 mod answering;
 mod block;
+mod body;
 mod chain;
 mod connection;
 mod error;
@@ -26,6 +27,7 @@ pub mod find;
 mod lacks;
 mod link;
 mod local_chain;
+mod message;
 mod node;
 mod places;
 mod respond;

@@ -8,9 +8,10 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::types::BlockRef;
+use rootlight::types::rlp::Reader;
 use rootlight_p2p::discovery;
 use rootlight_p2p::header::RawHeader;
-use rootlight_p2p::message::{BlockParts, Parent, Push, Request, Status};
+use rootlight_p2p::message::{Parent, Push, Request, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{RateLimits, Session, SessionConfig};
@@ -28,6 +29,7 @@ use super::link::{Link, Turn};
 use super::places::in_share;
 use crate::files;
 use crate::upstream::asker;
+use crate::upstream::intake::{Incoming, Intake};
 
 /// Longest wait for a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -297,8 +299,8 @@ impl PeerNode {
         }
     }
 
-    /// Asks the node when it is the turn of the present caller; returns the payload of the message with the response.
-    pub(super) async fn ask(&self, request: Request) -> Result<Vec<u8>, PeerError> {
+    /// Asks the node when it is the turn of the present caller; returns the message with the response.
+    pub(super) async fn ask(&self, request: Request) -> Result<Incoming, PeerError> {
         in_share(|| async { self.turn(&request).await?.ask(request).await }).await
     }
 
@@ -307,6 +309,11 @@ impl PeerNode {
         let asker = asker();
         let turn = self.link().await?.turn(asker, request).await?;
         Ok(NodeTurn { turn, is_caller: asker.is_some(), lacks: &self.lacks })
+    }
+
+    /// The way in for what the node sends.
+    pub(super) fn intake(&self) -> &Intake {
+        &self.news.intake
     }
 
     /// What the node said nothing about.
@@ -325,7 +332,7 @@ pub(super) struct NodeTurn<'a> {
 impl NodeTurn<'_> {
     /// Asks the question that the turn is for. A caller does not ask again for a block about which the node said nothing
     /// lately; synchronization does, because it asks for what the node told of.
-    pub(super) async fn ask(self, request: Request) -> Result<Vec<u8>, PeerError> {
+    pub(super) async fn ask(self, request: Request) -> Result<Incoming, PeerError> {
         let thing = match request {
             Request::Headers { hash, .. } | Request::Block(hash) | Request::Body(hash) => {
                 Some(Thing::Block(hash))
@@ -355,15 +362,20 @@ impl Drop for PeerNode {
 struct News {
     best: watch::Sender<Option<BlockRef>>,
     heads: Arc<Notify>,
+    intake: Intake,
 }
 
 impl Default for News {
     fn default() -> Self {
-        Self { best: watch::Sender::new(None), heads: Arc::default() }
+        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: Intake::default() }
     }
 }
 
 impl Host for News {
+    fn intake(&self) -> Intake {
+        self.intake.clone()
+    }
+
     fn pushed(&self, push: Push<'_>) {
         let told = match push {
             // A status is the node's present head, which is lower after a reorganisation.
@@ -390,7 +402,8 @@ impl Host for News {
 
 /// Number of a block that was sent unasked, with its parent's hash in place of its own: nobody asks for a head by hash.
 fn announced(block: &[u8]) -> Option<BlockRef> {
-    let header = RawHeader::split(BlockParts::split(block).ok()?.header).ok()?;
+    let header = Reader::list(block, "block").ok()?.next_raw("block.header").ok()?;
+    let header = RawHeader::split(header).ok()?;
     Some(BlockRef { number: header.number(), hash: header.parent_hash() })
 }
 

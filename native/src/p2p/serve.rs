@@ -23,6 +23,7 @@ use super::node::Identity;
 use super::respond::respond;
 use super::seats::{Seat, Seats};
 use crate::service::Peer;
+use crate::upstream::intake::Intake;
 
 /// Longest message of a peer that is read, in bytes. Peers send requests, transactions and single blocks.
 const READ_LIMIT: usize = 2 * 1024 * 1024;
@@ -77,6 +78,8 @@ impl Drop for PeerServer {
 
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
     let (seats, answering, pace) = (Arc::<Seats>::default(), Arc::<Answering>::default(), Pace::default());
+    // All peers together are one source: what they send unasked takes no room from the sources that were chosen.
+    let intake = Intake::default();
     // Connections end with the server.
     let mut serving = tokio::task::JoinSet::new();
     loop {
@@ -97,6 +100,7 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
             answering: answering.clone(),
             seen: Arc::default(),
             seat: seat.clone(),
+            intake: intake.clone(),
         };
         serving.spawn(async move {
             let outcome = tokio::select! {
@@ -212,9 +216,14 @@ struct ServedPeer {
     seen: Arc<Seen>,
     /// Held until the last work for the peer has ended.
     seat: Arc<Seat>,
+    intake: Intake,
 }
 
 impl Host for ServedPeer {
+    fn intake(&self) -> Intake {
+        self.intake.clone()
+    }
+
     fn pushed(&self, push: Push<'_>) {
         if let Push::Transactions(transactions) = push {
             transactions.iter().take(MAX_SEEN).for_each(|transaction| self.seen.insert(transaction));

@@ -11,12 +11,14 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::trie::NodeSource;
 use rootlight_p2p::chunk::{Answer, ChunkError, Seek, prove};
-use rootlight_p2p::message::{ChunkRequest, Message, Request, Response};
+use rootlight_p2p::message::{ChunkRequest, Request, Response};
 
 use super::error::PeerError;
 use super::lacks::Thing;
+use super::message::response;
 use super::node::PeerNode;
 use super::places::in_share;
+use crate::budget::Held;
 use crate::upstream::asker;
 
 /// Bytes of proven nodes that are kept, for all peers together.
@@ -26,7 +28,10 @@ const KEPT_BYTES: u64 = 64 * 1024 * 1024;
 const KEPT_NODES: usize = 256 * 1024;
 
 /// Most bytes of nodes of one search. What was searched for is some hundred bytes a key.
-const MAX_SEARCH_BYTES: usize = 64 * 1024 * 1024;
+const MAX_SEARCH_BYTES: usize = 24 * 1024 * 1024;
+
+/// Copies of a chunk while it is proven: the nodes of the trie that it makes, and those that are kept.
+const COPIES: usize = 4;
 
 /// Number of requests without progress after which a search ends. A server whose head moves gives chunks of another
 /// state for a moment.
@@ -103,6 +108,23 @@ impl NodeSource for SearchNodes<'_> {
     }
 }
 
+/// The nodes of a search, and their room.
+pub(super) struct Found {
+    nodes: BTreeMap<B256, Bytes>,
+    _held: Held,
+}
+
+impl Found {
+    pub(super) const fn nodes(&self) -> &BTreeMap<B256, Bytes> {
+        &self.nodes
+    }
+
+    /// The bytes of the nodes.
+    pub(super) fn bytes(&self) -> usize {
+        self.nodes.values().map(|node| node.len()).fold(0, usize::saturating_add)
+    }
+}
+
 /// Finds keys in the state of a block with this root, and returns the nodes on their paths and their values.
 ///
 /// # Errors
@@ -114,7 +136,7 @@ pub(super) async fn find(
     block: u64,
     root: B256,
     keys: Vec<Vec<u8>>,
-) -> Result<BTreeMap<B256, Bytes>, PeerError> {
+) -> Result<Found, PeerError> {
     let thing = Thing::State(root);
     if node.lacks().has(thing) {
         return Err(PeerError::Lacking);
@@ -126,7 +148,7 @@ pub(super) async fn find(
         seek = seek.near(earlier);
     }
     let (mut failures, mut bytes, mut under_way) = (0, 0usize, FuturesUnordered::new());
-    let mut own = BTreeMap::new();
+    let (mut own, mut held) = (BTreeMap::new(), Held::default());
     loop {
         // Nothing of the search stays borrowed while it waits.
         let nodes = SearchNodes { shared, own: RefCell::new(std::mem::take(&mut own)) };
@@ -136,15 +158,16 @@ pub(super) async fn find(
             break;
         }
         for from in wanted {
-            let request = Request::Chunk(ChunkRequest::new(block, from));
-            under_way.push(async move { (from, ask(node, request).await) });
+            let request = ChunkRequest::new(block, from);
+            under_way.push(async move { (from, ask(node, request, root).await) });
         }
-        let Some((from, payload)) = under_way.next().await else {
+        let Some((from, chunk)) = under_way.next().await else {
             return Err(PeerError::Wrong("no chunk leads further"));
         };
-        match payload.and_then(|payload| take(&payload, block, root, from)) {
-            Ok((found, size)) => {
+        match chunk {
+            Ok(((found, size), room)) => {
                 node.lacks().forget(thing);
+                held.merge(room);
                 seek.received(from);
                 searched.add(block, root, size);
                 for (hash, piece) in found {
@@ -185,23 +208,32 @@ pub(super) async fn find(
     let lost = seek.answers().find(|(_, answer)| matches!(answer, None | Some(Answer::Unreachable)));
     match lost {
         Some((key, _)) => Err(PeerError::NotFound(hex::encode_prefixed(key))),
-        None => Ok(own),
+        None => Ok(Found { nodes: own, _held: held }),
     }
 }
 
-async fn ask(node: &PeerNode, request: Request) -> Result<Vec<u8>, PeerError> {
+/// The proven nodes of a chunk and the size of the trie, and their room.
+async fn ask(node: &PeerNode, asked: ChunkRequest, root: B256) -> Result<(Proven, Held), PeerError> {
     let link = node.link().await?;
-    match link.peer.hello.serves_snap() {
-        true => in_share(|| async { link.turn(asker(), &request).await?.ask(request).await }).await,
-        false => Err(PeerError::NoState),
+    if !link.peer.hello.serves_snap() {
+        return Err(PeerError::NoState);
     }
+    let request = Request::Chunk(asked);
+    let chunk = in_share(|| async { link.turn(asker(), &request).await?.ask(request).await }).await?;
+    let room = chunk.len().saturating_mul(COPIES);
+    let (proven, mut held) = chunk.read_into(room, move |payload| take(payload, asked, root)).await?;
+    held.shrink_to(chunk.len());
+    Ok((proven?, held))
 }
 
-/// The proven nodes of a chunk, and the size of the trie.
-fn take(payload: &[u8], block: u64, root: B256, from: u64) -> Result<(Vec<(B256, Bytes)>, u64), PeerError> {
-    let Message::Response { response: Response::Chunk(chunk), .. } = Message::decode(payload)? else {
+/// Nodes by hash, and the size of their trie.
+type Proven = (Vec<(B256, Bytes)>, u64);
+
+fn take(payload: &[u8], asked: ChunkRequest, root: B256) -> Result<Proven, PeerError> {
+    let Response::Chunk(chunk) = response(payload)? else {
         return Err(PeerError::Wrong("not a state chunk"));
     };
+    let ChunkRequest { block, from, .. } = asked;
     let proven = prove(chunk.bytes, &root, from).map_err(|error| PeerError::Chunk { block, from, error })?;
     let size = proven.trie_size();
     Ok((proven.iter().map(|(hash, bytes)| (*hash, Bytes::copy_from_slice(bytes))).collect(), size))

@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 use alloy_primitives::B256;
 use rootlight::types::BlockRef;
 use rootlight_p2p::header::RawHeader;
-use rootlight_p2p::message::limits::SKELETON_STEP;
+use rootlight_p2p::message::limits::{MAX_UNCLES, SKELETON_STEP};
+
+use super::error::PeerError;
 
 /// Most stretches that are kept: requests continue where the ones before ended.
 const KEPT: usize = 2;
@@ -16,12 +18,30 @@ const KEPT: usize = 2;
 /// Most bytes of a stretch that is kept. The rules allow some 2 kB for a header.
 const KEPT_BYTES: usize = 1024 * 1024;
 
+/// Longest header that is taken, in bytes. The rules allow some 2 kB.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+
 /// A header in full form, as a peer sent it. Nothing in it is verified.
 #[derive(Clone)]
 pub(super) struct FullHeader {
     pub(super) rlp: Vec<u8>,
     /// The list of uncles in RLP, without the list's own prefix, if the body was fetched.
     pub(super) uncles: Option<Vec<u8>>,
+}
+
+impl FullHeader {
+    pub(super) fn new(rlp: Vec<u8>, uncles: Option<Vec<u8>>) -> Result<Self, PeerError> {
+        let long = |uncles: &Vec<u8>| uncles.len() > MAX_UNCLES.saturating_mul(MAX_HEADER_BYTES);
+        if rlp.len() > MAX_HEADER_BYTES || uncles.as_ref().is_some_and(long) {
+            return Err(PeerError::Wrong("a header is longer than the rules allow"));
+        }
+        Ok(Self { rlp, uncles })
+    }
+
+    /// The bytes of the header and its uncles.
+    pub(super) fn bytes(&self) -> usize {
+        self.rlp.len().saturating_add(self.uncles.as_ref().map_or(0, Vec::len))
+    }
 }
 
 /// Consecutive headers, ascending.
@@ -58,8 +78,13 @@ impl Stretch {
         self.first.saturating_add(self.headers.len() as u64).saturating_sub(1)
     }
 
+    /// Whether the stretch is short enough to be kept.
+    pub(super) fn is_short(&self) -> bool {
+        self.bytes() <= KEPT_BYTES
+    }
+
     fn bytes(&self) -> usize {
-        self.headers.iter().map(|header| header.rlp.len()).sum()
+        self.headers.iter().map(FullHeader::bytes).sum()
     }
 }
 
@@ -103,7 +128,7 @@ impl Stretches {
 
     /// Keeps a stretch.
     pub(super) fn keep(&mut self, stretch: &Stretch) {
-        if stretch.bytes() > KEPT_BYTES {
+        if !stretch.is_short() {
             return;
         }
         if self.kept.len() >= KEPT {

@@ -13,6 +13,7 @@ use super::answer::Answers;
 use super::error::PeerError;
 use super::node::{Identity, PeerNode, Reach};
 use super::state::StateNodes;
+use crate::budget::Held;
 use crate::upstream::{Upstream, UpstreamError, UpstreamResult, asker};
 
 /// A peer that answers the core's requests.
@@ -55,11 +56,21 @@ impl PeerUpstream {
 
 impl Upstream for PeerUpstream {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.request_held(requests).await.0 })
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
         Box::pin(async move {
             let answers = join_all(requests.iter().map(|request| self.answers.answer(request))).await;
             let failure: fn(PeerError) -> UpstreamError =
                 if asker().is_some() { PeerError::of_caller } else { UpstreamError::from };
-            answers.into_iter().map(|answer| answer.map_err(failure)).collect()
+            let mut room = Held::default();
+            let mut keep = |(text, held)| {
+                room.merge(held);
+                text
+            };
+            let results = answers.into_iter().map(|answer| answer.map(&mut keep).map_err(failure)).collect();
+            (results, room)
         })
     }
 

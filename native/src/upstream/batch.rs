@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::error::Secrets;
+use super::intake::Incoming;
 use super::{UpstreamError, UpstreamResult};
 use crate::budget::Held;
-use crate::priority::{self, SHORT_JSON};
 
 /// Longest `data` of an error that is kept, in bytes of JSON text; parsed values take many times as much
 /// memory.
@@ -26,11 +26,11 @@ pub(crate) enum Decoded {
     Refused(UpstreamError),
 }
 
-/// Decodes the response to `count` requests, whose ids start at `first`.
-pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
+/// The results in a response.
+fn decode(text: &[u8], first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     let mut results: Vec<Option<UpstreamResult>> = Vec::new();
     results.resize_with(count, || None);
-    let refusal = read_batch(text.as_bytes(), first, count, &mut |place, response| {
+    let refusal = read_batch(text, first, count, &mut |place, response| {
         if let Some(slot @ None) = results.get_mut(place) {
             *slot = Some(result_of(response));
         }
@@ -53,23 +53,14 @@ pub(crate) fn result_of(response: RawResponse<'_>) -> UpstreamResult {
     })
 }
 
-/// Does what [`decode`] does, but decodes long responses on a thread of their own, so that the caller's
-/// thread serves clients meanwhile.
-pub(crate) async fn decode_apart(
-    text: impl AsRef<str> + Send + 'static,
+/// Decodes the response to `count` requests, whose ids start at `first`. Returns its room too.
+pub(crate) async fn decode_incoming<B: AsRef<[u8]> + Send + Sync + 'static>(
+    response: Incoming<B>,
     first: u64,
     count: usize,
-) -> Result<Decoded, UpstreamError> {
-    if text.as_ref().len() <= SHORT_JSON {
-        return decode(text.as_ref(), first, count);
-    }
-    let reading = priority::spawn_lowered(None, move || {
-        priority::cannot_pause();
-        decode(text.as_ref(), first, count)
-    });
-    reading
-        .await
-        .unwrap_or_else(|_| Err(UpstreamError::Malformed("decoding of the response was interrupted".into())))
+) -> Result<(Decoded, Held), UpstreamError> {
+    let decoded = response.read(move |text| decode(text, first, count)).await??;
+    Ok((decoded, response.into_held()))
 }
 
 /// A transport that sends a batch and returns its response.
@@ -168,11 +159,17 @@ mod tests {
     #[test]
     fn an_error_for_a_whole_batch_differs_from_the_error_of_a_single_call() {
         let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long"}}"#;
-        assert!(matches!(decode(text, 1, 2), Ok(Decoded::Refused(UpstreamError::Rpc { code: -32600, .. }))));
-        assert!(matches!(decode(text, 1, 1), Ok(Decoded::Results(_))), "the answer to a single call");
+        assert!(matches!(
+            decode(text.as_bytes(), 1, 2),
+            Ok(Decoded::Refused(UpstreamError::Rpc { code: -32600, .. }))
+        ));
+        assert!(
+            matches!(decode(text.as_bytes(), 1, 1), Ok(Decoded::Results(_))),
+            "the answer to a single call"
+        );
         let text = r#"{"id":1,"result":1}"#;
-        assert!(matches!(decode(text, 1, 2), Ok(Decoded::Refused(UpstreamError::Malformed(_)))));
-        assert!(decode("nonsense", 1, 2).is_err());
+        assert!(matches!(decode(text.as_bytes(), 1, 2), Ok(Decoded::Refused(UpstreamError::Malformed(_)))));
+        assert!(decode(b"nonsense", 1, 2).is_err());
     }
 
     #[test]
@@ -180,7 +177,7 @@ mod tests {
         for (length, kept) in [(DATA_BYTES - 2, true), (DATA_BYTES - 1, false)] {
             let data = "x".repeat(length);
             let text = format!(r#"{{"id":1,"error":{{"code":3,"message":"m","data":"{data}"}}}}"#);
-            let Ok(Decoded::Results(results)) = decode(&text, 1, 1) else { panic!("an answer") };
+            let Ok(Decoded::Results(results)) = decode(text.as_bytes(), 1, 1) else { panic!("an answer") };
             assert!(
                 matches!(&results[0], Err(UpstreamError::Rpc { code: 3, data, .. }) if data.is_some() == kept)
             );

@@ -12,10 +12,11 @@ use rootlight::light::{UpstreamRequest, encode_batch};
 use rustls::ClientConfig;
 use tracing::debug;
 
-use crate::budget::{self, Held};
+use crate::budget::Held;
 
-use super::batch::{Decoded, Exchange, ask_all, decode_apart};
+use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
 use super::error::Secrets;
+use super::intake::{COPIES, Incoming, Intake};
 use super::reached::Reached;
 use super::{Upstream, UpstreamError, UpstreamResult, UrlError, tls};
 
@@ -24,12 +25,6 @@ const FIRST_ID: u64 = 1;
 
 /// Bytes that are taken from the budget at a time while a response is read.
 const READ_STEP: usize = 128 * 1024;
-
-/// Copies of a response in memory while it is decoded: the text and its parts.
-pub(super) const COPIES: usize = 2;
-
-/// Longest wait for room in the budget while a response is read.
-const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits of an upstream over HTTP or WebSocket.
 #[derive(Debug, Clone)]
@@ -94,6 +89,7 @@ pub struct HttpUpstream {
     /// Requests per batch that this upstream accepts, as far as is known; shrinks when it refuses a batch.
     batch: AtomicUsize,
     reached: Reached,
+    intake: Intake,
 }
 
 /// A try that failed.
@@ -123,7 +119,7 @@ impl HttpUpstream {
         let (name, secrets) = (redact(url.as_str()), Secrets::of(url.as_str()));
         let batch = AtomicUsize::new(config.batch.max(1));
         let reached = Reached::of(url.as_str());
-        Ok(Self { url, name, secrets, client, config, batch, reached })
+        Ok(Self { url, name, secrets, client, config, batch, reached, intake: Intake::default() })
     }
 
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
@@ -154,7 +150,7 @@ impl HttpUpstream {
         self.reached.note(response.remote_addr().map(|peer| peer.ip()));
         let status = response.status();
         let wanted = retry_after(response.headers());
-        let text = self.read(response).await;
+        let body = self.read(response).await;
         if status.as_u16() == 429 || status.is_server_error() {
             let status = status.as_u16();
             let error = wanted.map_or(UpstreamError::Status(status), |pause| UpstreamError::Busy {
@@ -166,16 +162,13 @@ impl HttpUpstream {
         if status.as_u16() == 413 && count > 1 {
             return Ok((Decoded::Refused(UpstreamError::Status(413)), Held::default()));
         }
-        if let (Err(Failure { error: UpstreamError::TooLarge(limit), .. }), true) = (&text, count > 1) {
+        if let (Err(Failure { error: UpstreamError::TooLarge(limit), .. }), true) = (&body, count > 1) {
             return Ok((Decoded::Refused(UpstreamError::TooLarge(*limit)), Held::default()));
         }
         // The reference node sends some JSON-RPC errors with status 400, so the body is decoded before the
         // status is judged.
-        let decoded = match text {
-            Ok((text, held)) => {
-                let decoded = decode_apart(text, FIRST_ID, count).await;
-                decoded.map(|decoded| (decoded, held)).map_err(Failure::last)
-            }
+        let decoded = match body {
+            Ok(body) => decode_incoming(body, FIRST_ID, count).await.map_err(Failure::last),
             Err(failure) => Err(failure),
         };
         match decoded {
@@ -187,8 +180,9 @@ impl HttpUpstream {
     }
 
     /// Reads a body up to the size limit. The announced length is not trusted.
-    async fn read(&self, mut response: reqwest::Response) -> Result<(String, Held), Failure> {
+    async fn read(&self, mut response: reqwest::Response) -> Result<Incoming, Failure> {
         let limit = self.config.answer_bytes;
+        let no_room = |_| Failure::last(UpstreamError::NoRoom);
         let (mut bytes, mut held) = (Vec::new(), Held::default());
         while let Some(chunk) = response.chunk().await.map_err(|failure| self.transport(failure))? {
             if bytes.len().saturating_add(chunk.len()) > limit {
@@ -197,16 +191,12 @@ impl HttpUpstream {
             let length = bytes.len().saturating_add(chunk.len());
             if length > held.bytes() / COPIES {
                 let more = (length - held.bytes() / COPIES).max(READ_STEP);
-                let room = budget::upstreams().take_within(more.saturating_mul(COPIES), ROOM_PATIENCE).await;
-                held.merge(room.ok_or(Failure::last(UpstreamError::NoRoom))?);
+                held.merge(self.intake.room(more.saturating_mul(COPIES)).await.map_err(no_room)?);
                 bytes.reserve_exact(more.max(chunk.len()));
             }
             bytes.extend_from_slice(&chunk);
         }
-        held.shrink_to(bytes.len().saturating_mul(COPIES));
-        let text = String::from_utf8(bytes);
-        let text = text.map_err(|_| Failure::last(UpstreamError::Malformed("not UTF-8".into())))?;
-        Ok((text, held))
+        self.intake.admit(bytes, held).map_err(no_room)
     }
 
     fn transport(&self, failure: reqwest::Error) -> Failure {

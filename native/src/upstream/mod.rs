@@ -4,6 +4,7 @@ mod asker;
 mod batch;
 mod error;
 mod http;
+pub(crate) mod intake;
 mod open;
 mod reached;
 pub mod replay;
@@ -71,9 +72,9 @@ pub trait Upstream: Send + Sync + 'static {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>>;
 
     /// Does what [`Self::request`] does, and returns the budget's bytes that the results take. The caller
-    /// keeps them as long as the results.
+    /// keeps them as long as the results. A source whose way in takes no room itself gets it here, or no results.
     fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
-        Box::pin(async move { (self.request(requests).await, Held::default()) })
+        Box::pin(async move { intake::hold(self.request(requests).await).await })
     }
 
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.

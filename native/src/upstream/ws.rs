@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use rootlight::light::{UpstreamRequest, encode_batch};
 use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 
-use super::batch::{Decoded, Exchange, ask_all, decode_apart};
+use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
 use super::error::Secrets;
 use super::http::redact;
 use super::reached::Reached;
@@ -86,7 +86,7 @@ impl Exchange for WsUpstream {
             let order = OutgoingBatch { first, count: requests.len(), body, answer };
             self.orders().await.send(order).await.map_err(|_| gone())?;
             match answered.await.map_err(|_| gone())? {
-                Ok((text, held)) => Ok((decode_apart(text, first, requests.len()).await?, held)),
+                Ok(response) => decode_incoming(response, first, requests.len()).await,
                 // As over HTTP, a batch is asked for in halves.
                 Err(error @ UpstreamError::TooLarge(_)) if requests.len() > 1 => {
                     Ok((Decoded::Refused(error), Held::default()))

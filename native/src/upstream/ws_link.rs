@@ -7,6 +7,7 @@ use backon::BackoffBuilder as _;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
 use rootlight::light::{Subject, subject};
+use rootlight_p2p::session::RateWindow;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -16,10 +17,10 @@ use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_asyn
 use tracing::debug;
 
 use super::error::Secrets;
-use super::http::COPIES;
+use super::intake::{Incoming, Intake, NoRoom};
 use super::reached::Reached;
 use super::{HttpConfig, UpstreamError, tls};
-use crate::budget::{self, Held};
+use crate::budget::Held;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -28,6 +29,15 @@ const SUBSCRIPTION: u64 = 0;
 
 /// Subscribes to new blocks. An upstream without this method returns an error, which is ignored.
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}"#;
+
+/// Messages in a minute that answer no request of ours, and their bytes: late answers, and answers of a batch one by one.
+const STRAYS: u64 = 64;
+const STRAY_BYTES: u64 = 1 << 20;
+
+/// Notifications of the subscription and control frames in a minute, and their bytes. Blocks come every half a minute,
+/// but a development chain can mine a hundred in a second.
+const NOTICES: u64 = 6_000;
+const NOTICE_BYTES: u64 = 16 << 20;
 
 /// A batch to be sent, and where its response goes.
 pub(super) struct OutgoingBatch {
@@ -38,8 +48,11 @@ pub(super) struct OutgoingBatch {
     /// The batch as JSON text.
     pub(super) body: String,
     /// Receives the response. The caller decodes it, so that other batches do not wait meanwhile.
-    pub(super) answer: oneshot::Sender<Result<(Utf8Bytes, Held), UpstreamError>>,
+    pub(super) answer: oneshot::Sender<Result<Incoming<Utf8Bytes>, UpstreamError>>,
 }
+
+/// Number of failures after which the pause is the longest.
+const LONGEST: u32 = 16;
 
 /// A batch without a response yet.
 struct Waiting {
@@ -58,6 +71,41 @@ pub(super) struct Link {
     waiting: Vec<Waiting>,
     /// Number of consecutive connections without any response.
     failures: u32,
+    intake: Intake,
+    /// Whether the upstream has accepted the subscription of this connection.
+    subscribed: bool,
+    strays: Meter,
+    notices: Meter,
+    started: Instant,
+}
+
+/// Messages and bytes that were not asked for, over any minute, whatever connections they came through.
+struct Meter {
+    messages: RateWindow,
+    bytes: RateWindow,
+}
+
+impl Meter {
+    const fn new(messages: u64, bytes: u64) -> Self {
+        Self { messages: RateWindow::new(messages), bytes: RateWindow::new(bytes) }
+    }
+
+    /// Counts a message.
+    fn take(&mut self, now_ms: u64, bytes: usize) -> Result<(), Unasked> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let counted = self.messages.take(now_ms, 1).and_then(|()| self.bytes.take(now_ms, bytes));
+        counted.map_err(|_| Unasked)
+    }
+}
+
+/// The upstream sends more messages that were not asked for than an honest one.
+struct Unasked;
+
+/// A message of the connection.
+enum Received {
+    Text(Utf8Bytes),
+    /// A frame that is not a text, of this length.
+    Other(usize),
 }
 
 /// Why a connection is no longer used.
@@ -66,6 +114,8 @@ enum End {
     Done,
     /// The connection broke or could not be opened.
     Broken(UpstreamError),
+    /// The upstream sent too many messages that were not asked for.
+    Flooded,
 }
 
 /// The IP address at the other end of a connection.
@@ -86,7 +136,20 @@ impl Link {
         heads: Arc<Notify>,
         reached: Arc<Reached>,
     ) -> Self {
-        Self { url, name, config, heads, reached, waiting: Vec::new(), failures: 0 }
+        Self {
+            url,
+            name,
+            config,
+            heads,
+            reached,
+            waiting: Vec::new(),
+            failures: 0,
+            intake: Intake::default(),
+            subscribed: false,
+            strays: Meter::new(STRAYS, STRAY_BYTES),
+            notices: Meter::new(NOTICES, NOTICE_BYTES),
+            started: Instant::now(),
+        }
     }
 
     /// Runs until all users of the upstream are gone.
@@ -96,8 +159,18 @@ impl Link {
                 Ok(socket) => self.serve(socket, &mut orders).await,
                 Err(error) => End::Broken(error),
             };
-            let End::Broken(error) = end else { return };
-            self.failures = self.failures.saturating_add(1);
+            let error = match end {
+                End::Done => return,
+                End::Broken(error) => {
+                    self.failures = self.failures.saturating_add(1);
+                    error
+                }
+                End::Flooded => {
+                    // All tries are used up at once, so that the pause is the longest and requests fail meanwhile.
+                    self.failures = self.failures.max(self.config.attempts).max(LONGEST);
+                    UpstreamError::Malformed("too many messages that were not asked for".into())
+                }
+            };
             debug!(upstream = %self.name, %error, "connection lost");
             self.give_up(&error);
             if !self.pause(&error, &mut orders).await {
@@ -121,7 +194,7 @@ impl Link {
         }
     }
 
-    /// Fails the batches whose tries are used up; an oversized response fails all batches.
+    /// Fails the batches whose tries are used up; an oversized response and a flood fail all batches.
     fn give_up(&mut self, error: &UpstreamError) {
         let too_large = matches!(error, UpstreamError::TooLarge(_));
         let (attempts, failures) = (self.config.attempts, self.failures);
@@ -136,7 +209,7 @@ impl Link {
     /// tries, new batches fail at once, so that other upstreams are asked. Returns whether the upstream still
     /// has users.
     async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<OutgoingBatch>) -> bool {
-        let earlier = self.failures.saturating_sub(1).min(16) as usize;
+        let earlier = self.failures.saturating_sub(1).min(LONGEST) as usize;
         let longest = self.config.longest_pause;
         let pause = self.config.pauses().build().nth(earlier).map_or(longest, |pause| pause.min(longest));
         let until = Instant::now() + pause;
@@ -176,10 +249,10 @@ impl Link {
                     }
                 },
                 message = next(&mut stream) => match message {
-                    Ok(text) => {
-                        self.take(text);
-                        Ok(())
-                    }
+                    Ok(message) => match self.receive(message).await {
+                        Ok(()) => Ok(()),
+                        Err(Unasked) => return End::Flooded,
+                    },
                     Err(error) => Err(error.map_or_else(closed, |error| self.failure(error))),
                 },
                 () = late => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
@@ -192,6 +265,7 @@ impl Link {
 
     /// Subscribes to new blocks, and sends the batches that earlier connections left without a response.
     async fn greet(&mut self, sink: &mut SplitSink<Socket, Message>) -> Result<(), UpstreamError> {
+        self.subscribed = false;
         self.write(sink, SUBSCRIBE.to_owned()).await?;
         self.waiting.retain(|waiting| !waiting.order.answer.is_closed());
         let mut open = std::mem::take(&mut self.waiting);
@@ -222,15 +296,41 @@ impl Link {
         }
     }
 
-    /// Delivers a message to the batch that waits for it; other messages are dropped.
-    fn take(&mut self, text: Utf8Bytes) {
-        let place = match subject(&text) {
-            Subject::Notification => {
-                // A notification is only a hint to ask for the head, so its contents are not read.
+    /// Delivers a message to the batch that waits for it; other messages are dropped, up to some number.
+    async fn receive(&mut self, message: Received) -> Result<(), Unasked> {
+        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let text = match message {
+            Received::Text(text) => text,
+            Received::Other(length) => return self.notices.take(now_ms, length),
+        };
+        let length = text.len();
+        let Ok((subject, text)) = self.intake.glance(text, |text| subject(text)).await else { return Ok(()) };
+        match subject {
+            // A notification is only a hint to ask for the head, so its contents are not read.
+            Subject::Notification if self.subscribed => {
                 self.heads.notify_one();
-                return;
+                return self.notices.take(now_ms, length);
             }
-            Subject::Request(SUBSCRIPTION) | Subject::Nothing => None,
+            Subject::Request(SUBSCRIPTION) if !self.subscribed => {
+                // An error counts as well: nothing more depends on it.
+                self.subscribed = true;
+                return self.notices.take(now_ms, length);
+            }
+            _ => {}
+        }
+        let Some(place) = self.place(subject) else { return self.strays.take(now_ms, length) };
+        self.failures = 0;
+        let order = self.waiting.remove(place).order;
+        // The connection's task must not wait for room, because its other batches would wait with it.
+        let answer = self.intake.admit(text, Held::default()).map_err(|NoRoom| UpstreamError::NoRoom);
+        let _ = order.answer.send(answer);
+        Ok(())
+    }
+
+    /// The place of the batch that a message answers.
+    fn place(&self, subject: Subject) -> Option<usize> {
+        match subject {
+            Subject::Notification | Subject::Request(SUBSCRIPTION) | Subject::Nothing => None,
             Subject::Request(id) => self.waiting.iter().position(|waiting| {
                 let order = &waiting.order;
                 id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
@@ -241,14 +341,7 @@ impl Link {
                 let batch = self.waiting.iter().position(|waiting| waiting.order.count > 1);
                 batch.or((!self.waiting.is_empty()).then_some(0))
             }
-        };
-        let Some(place) = place else { return };
-        self.failures = 0;
-        let order = self.waiting.remove(place).order;
-        // The connection's task must not wait for room, because its other batches would wait with it.
-        let held = budget::upstreams().take_or_refuse(text.len().saturating_mul(COPIES));
-        let answer = held.map(|held| (text, held)).ok_or(UpstreamError::NoRoom);
-        let _ = order.answer.send(answer);
+        }
     }
 
     fn failure(&self, error: tungstenite::Error) -> UpstreamError {
@@ -264,15 +357,13 @@ fn closed() -> UpstreamError {
     UpstreamError::Transport("the upstream closed the connection".into())
 }
 
-/// Returns the next text message; `Err(None)` if the connection has ended.
-async fn next(stream: &mut SplitStream<Socket>) -> Result<Utf8Bytes, Option<tungstenite::Error>> {
-    loop {
-        match stream.next().await {
-            Some(Ok(Message::Text(text))) => return Ok(text),
-            Some(Ok(Message::Close(_))) | None => return Err(None),
-            // The library answers pings; JSON-RPC messages are text.
-            Some(Ok(_)) => {}
-            Some(Err(error)) => return Err(Some(error)),
-        }
+/// Returns the next message; `Err(None)` if the connection has ended.
+async fn next(stream: &mut SplitStream<Socket>) -> Result<Received, Option<tungstenite::Error>> {
+    match stream.next().await {
+        Some(Ok(Message::Text(text))) => Ok(Received::Text(text)),
+        Some(Ok(Message::Close(_))) | None => Err(None),
+        // The library answers pings; JSON-RPC messages are text.
+        Some(Ok(other)) => Ok(Received::Other(other.len())),
+        Some(Err(error)) => Err(Some(error)),
     }
 }

@@ -28,6 +28,12 @@ enum Act {
     Announce,
     /// Sends responses to unknown ids, and then responds properly.
     Foreign,
+    /// Sends so many responses to unknown ids, and then responds properly.
+    Strays(usize),
+    /// Sends so many notifications, and then responds properly.
+    Notices(usize),
+    /// Sends so many pings, and then responds properly.
+    Pings(usize),
 }
 
 #[derive(Default)]
@@ -84,6 +90,20 @@ async fn converse(node: Arc<Node>, stream: tokio::net::TcpStream) -> Option<()> 
                     socket.send(Message::text(answer.to_string())).await.ok()?;
                 }
                 socket.send(Message::text(answer(&node, &message))).await.ok()?;
+            }
+            Act::Strays(count) | Act::Notices(count) | Act::Pings(count) => {
+                for number in 0..count {
+                    let text = match act {
+                        Act::Strays(_) => json!({"jsonrpc": "2.0", "id": 999_999, "result": number}),
+                        _ => json!({"method": "eth_subscription", "params": {"subscription": "0x1"}}),
+                    };
+                    let message = match act {
+                        Act::Pings(_) => Message::Ping(vec![7].into()),
+                        _ => Message::text(text.to_string()),
+                    };
+                    socket.feed(message).await.ok()?;
+                }
+                socket.send(Message::text(answer(&node, &message))).await.ok()?
             }
             Act::Flood(bytes) => socket.send(Message::text("x".repeat(bytes))).await.ok()?,
             Act::UpstreamResponse | Act::Announce => {
@@ -173,6 +193,38 @@ async fn responses_to_unknown_ids_are_dropped() {
     all_answered(&upstream, 1).await;
     all_answered(&upstream, 5).await;
     assert_eq!(node.connections.load(Ordering::SeqCst), 1);
+}
+
+/// Late answers, blocks of a chain that is mined in a burst, and pings are no flood.
+#[tokio::test]
+async fn messages_that_honest_upstreams_send_unasked_are_dropped() {
+    for act in [Act::Strays(40), Act::Notices(2_000), Act::Pings(2_000)] {
+        let node = Node::with(&[act]);
+        let upstream = serve(&node).await;
+        all_answered(&upstream, 1).await;
+        all_answered(&upstream, 5).await;
+        assert_eq!(node.connections.load(Ordering::SeqCst), 1);
+    }
+}
+
+/// The upstream answers too, so nothing but the count of what was not asked for tells that it is at fault.
+#[tokio::test]
+async fn a_flood_of_messages_that_were_not_asked_for_ends_the_connection_and_is_a_fault() {
+    for act in [Act::Strays(200), Act::Notices(7_000), Act::Pings(7_000)] {
+        let node = Node::with(&[act]);
+        let address = listen(node.clone(), "127.0.0.1:0").await;
+        // The node writes what it writes at once, in debug builds too.
+        let patient = HttpConfig { timeout: Duration::from_secs(20), ..config() };
+        let upstream = WsUpstream::new(&format!("ws://{address}/"), patient).unwrap();
+        for _ in 0..2 {
+            let result = upstream.request(calls(1)).await.remove(0);
+            assert!(
+                matches!(&result, Err(UpstreamError::Malformed(reason)) if reason.contains("not asked for")),
+                "{result:?}"
+            );
+        }
+        assert_eq!(node.connections.load(Ordering::SeqCst), 1, "it is not dialled again for a while");
+    }
 }
 
 #[tokio::test]

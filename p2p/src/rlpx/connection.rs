@@ -98,9 +98,27 @@ impl Connection {
         match open.reader.read(rest, self.read_limit) {
             Ok((taken, frame)) => {
                 self.start = self.start.saturating_add(taken);
+                if self.start > MAX_UNREAD {
+                    self.compact();
+                    self.input.shrink_to(MAX_UNREAD);
+                }
                 Ok(frame)
             }
             Err(error) => self.fail(error),
+        }
+    }
+
+    /// Number of bytes that were fed and that are no part of a frame that was taken.
+    pub fn unread(&self) -> usize {
+        self.input.len().saturating_sub(self.start)
+    }
+
+    /// The size of the frame that the next call of [`next_frame`](Self::next_frame) decrypts, if it is known: that of a
+    /// frame whose header was read by an earlier call.
+    pub fn whole_frame(&self) -> Option<usize> {
+        match &self.state {
+            State::Open(open) => open.reader.whole(self.unread()),
+            _ => None,
         }
     }
 

@@ -69,6 +69,12 @@ impl FrameReader {
         Ok((taken.saturating_add(padded).saturating_add(MAC_BYTES), Some(frame)))
     }
 
+    /// The size of the frame whose header was read, if so many bytes hold the rest of it.
+    pub(super) fn whole(&self, unread: usize) -> Option<usize> {
+        let rest = |size: &usize| size.next_multiple_of(HEADER_BYTES).saturating_add(MAC_BYTES);
+        self.size.filter(|size| unread >= rest(size))
+    }
+
     /// Checks and decrypts a header; returns the size of code and payload.
     fn header(&mut self, head: &[u8; HEAD_BYTES], limit: usize) -> Result<usize, RlpxError> {
         let (header, mac) = head.split_first_chunk::<HEADER_BYTES>().ok_or(RlpxError::HeaderMac)?;

@@ -218,6 +218,17 @@ impl Session {
         self.connection.take_output()
     }
 
+    /// Number of bytes that were received and that are no part of a message that was taken.
+    pub fn unread(&self) -> usize {
+        self.connection.unread()
+    }
+
+    /// The size of the message that the next call of [`next_event`](Self::next_event) decrypts first, if it is known; it is
+    /// for messages of more bytes than are received at once.
+    pub fn whole_message(&self) -> Option<usize> {
+        self.connection.whole_frame()
+    }
+
     /// The peer's id: the one dialled, or the one that the handshake proved.
     pub const fn remote_id(&self) -> Option<&NodeId> {
         self.connection.remote_id()

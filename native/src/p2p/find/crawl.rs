@@ -18,6 +18,7 @@ use super::known::peer_address;
 use crate::p2p::connection::Host;
 use crate::p2p::link::Link;
 use crate::p2p::{Identity, PeerAddress, PeerError, Reach, node};
+use crate::upstream::intake::Intake;
 
 /// Most dials at a time.
 const MAX_DIALS: usize = 8;
@@ -125,6 +126,10 @@ impl Dialled {
 struct Visitor;
 
 impl Host for Visitor {
+    fn intake(&self) -> Intake {
+        Intake::default()
+    }
+
     fn pushed(&self, _: Push<'_>) {}
 }
 
@@ -150,8 +155,12 @@ async fn look_in(identity: &Identity, address: &PeerAddress, reach: Reach) -> Re
 }
 
 async fn snap_offer(link: &Arc<Link>) -> Option<SnapOffer> {
-    let payload = link.ask(Request::SnapStatus).await.ok()?;
-    let Message::Response { response: Response::SnapStatus(status), .. } = Message::decode(&payload).ok()?
+    let message = link.ask(Request::SnapStatus).await.ok()?;
+    message.read(read_offer).await.ok()?
+}
+
+fn read_offer(payload: &[u8]) -> Option<SnapOffer> {
+    let Message::Response { response: Response::SnapStatus(status), .. } = Message::decode(payload).ok()?
     else {
         return None;
     };

@@ -14,6 +14,7 @@ use tracing::{debug, info, warn};
 
 use super::known::peer_address;
 use super::shared::Shared;
+use crate::budget::Held;
 use crate::p2p::PeerUpstream;
 use crate::p2p::link::Link;
 use crate::upstream::{Dismissal, Turn, Upstream, UpstreamError, UpstreamResult};
@@ -206,12 +207,16 @@ fn settle(place: &Place, node: &Node, reason: Dismissal) {
 
 impl Upstream for PeerSlot {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.request_held(requests).await.0 })
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
         Box::pin(async move {
             let Some(current) = self.place.node().await else {
                 let none = || Err(UpstreamError::Transport("no node is known that could be asked".into()));
-                return requests.iter().map(|_| none()).collect();
+                return (requests.iter().map(|_| none()).collect(), Held::default());
             };
-            current.upstream.request(requests).await
+            current.upstream.request_held(requests).await
         })
     }
 

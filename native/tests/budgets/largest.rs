@@ -1,0 +1,221 @@
+//! Every kind of response of a peer at its largest.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{B256, keccak256};
+use rootlight::consensus::Network;
+use rootlight::light::UpstreamRequest;
+use rootlight::types::BlockRef;
+use rootlight::types::rlp::put_str;
+use rootlight_native::budget;
+use rootlight_native::p2p::PeerAddress;
+use rootlight_native::upstream::{Upstream as _, UpstreamError};
+use rootlight_p2p::message::{Message, Push, Status};
+use rootlight_p2p::network::PeerNetwork;
+use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
+use rootlight_p2p::session::{Session, SessionConfig};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::peer::{Given, LONG, Peer, genesis, header, root, transactions};
+
+/// Number of blocks that are asked for at the same time.
+const BLOCKS: u64 = 40;
+
+/// What one source may take of the budget.
+const OF_ONE: usize = 36 << 20;
+
+/// The largest growth of this process while responses come in. The bodies of the attack take 700 MB as JSON objects.
+const GROWTH: u64 = 256 << 20;
+
+/// The longest time for which a task of the runtime may wait for its turn.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Resident bytes of this process; zero where they are not known.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+}
+
+/// Watches memory and the runtime's threads until it is dropped.
+struct Watch {
+    over: Arc<AtomicBool>,
+    held: Arc<AtomicUsize>,
+    grown: Arc<AtomicU64>,
+    late: Arc<AtomicU64>,
+}
+
+impl Watch {
+    fn start() -> Self {
+        let watch =
+            Self { over: Arc::default(), held: Arc::default(), grown: Arc::default(), late: Arc::default() };
+        let (over, held, grown) = (watch.over.clone(), watch.held.clone(), watch.grown.clone());
+        let before = resident();
+        std::thread::spawn(move || {
+            while !over.load(Ordering::SeqCst) {
+                held.fetch_max(budget::upstreams().taken(), Ordering::SeqCst);
+                grown.fetch_max(resident().saturating_sub(before), Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let (over, late) = (watch.over.clone(), watch.late.clone());
+        tokio::spawn(async move {
+            while !over.load(Ordering::SeqCst) {
+                let began = Instant::now();
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                late.fetch_max(began.elapsed().as_millis() as u64, Ordering::SeqCst);
+            }
+        });
+        watch
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+}
+
+fn by_hash(number: u64) -> UpstreamRequest {
+    UpstreamRequest::new("eth_getBlockByHash", json!([keccak256(number.to_be_bytes()), true]).to_string())
+}
+
+/// Asks a peer that gives this, and returns the errors. Memory and the runtime are watched.
+async fn asked(what: &str, best: u64, given: Given, requests: Vec<UpstreamRequest>) -> Vec<UpstreamError> {
+    let _alone = super::UPSTREAMS.lock().await;
+    let peer = Peer::start(best, given).await;
+    let upstream = peer.upstream();
+    let watch = Watch::start();
+    let (results, held) = upstream.request_held(requests).await;
+    assert!(peer.answered.load(Ordering::SeqCst) > 0, "{what}: the peer was asked");
+    drop(held);
+    let errors: Vec<UpstreamError> = results.into_iter().filter_map(Result::err).collect();
+    let (most, grown) = (watch.held.load(Ordering::SeqCst), watch.grown.load(Ordering::SeqCst));
+    let late = Duration::from_millis(watch.late.load(Ordering::SeqCst));
+    println!("{what}: {most} bytes held, grown by {grown}, late by {late:?}: {:?}", errors.first());
+    assert!(most <= OF_ONE, "{what}: {most} bytes of one source");
+    assert!(grown <= GROWTH, "{what}: grown by {grown} bytes");
+    assert!(late <= PATIENCE, "{what}: the runtime was blocked for {late:?}");
+    drop(upstream);
+    // Bytes of a message that was coming in go with the connection.
+    for _ in 0..100 {
+        if budget::upstreams().taken() == 0 {
+            return errors;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{what}: {} bytes are held for ever", budget::upstreams().taken());
+}
+
+fn says(errors: &[UpstreamError], words: &str) -> bool {
+    errors.iter().all(|error| error.to_string().contains(words))
+}
+
+/// The headers have the hashes that they are asked for by, so the peer chooses everything in them.
+fn block(gas_limit: u64, transactions_root: B256, body: Vec<Vec<u8>>) -> (Given, Vec<UpstreamRequest>) {
+    let header = header(100, transactions_root, gas_limit, 40);
+    let hash = header.clone().seal().hash();
+    let request = || UpstreamRequest::new("eth_getBlockByHash", json!([hash, true]).to_string());
+    (Given { headers: vec![header], body }, (0..BLOCKS).map(|_| request()).collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_with_more_transactions_than_the_gas_limit_allows_are_not_decoded() {
+    let body = transactions(16_000, 1);
+    let (given, requests) = block(6_800_000, root(&body), body);
+    let errors = asked("many transactions", 200, given, requests).await;
+    assert!(errors.len() as u64 == BLOCKS && says(&errors, "gas limit"), "{errors:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_need_more_memory_than_a_source_may_take_are_not_decoded() {
+    let body = transactions(40_000, 1);
+    let (given, requests) = block(u64::MAX, root(&body), body);
+    let errors = asked("a false gas limit", 200, given, requests).await;
+    assert!(errors.len() as u64 == BLOCKS && says(&errors, "longer than a block"), "{errors:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_with_another_root_are_evidence_and_are_not_converted() {
+    let (given, requests) = block(6_800_000, B256::repeat_byte(3), transactions(300, 5_000));
+    let errors = asked("another root", 200, given, requests).await;
+    let lies = errors.iter().filter(|error| matches!(error, UpstreamError::False(_))).count() as u64;
+    assert!(lies == BLOCKS && says(&errors, "a list of transactions"), "{errors:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_with_the_right_root_are_converted_within_the_budget() {
+    let body = transactions(300, 5_000);
+    let (given, requests) = block(6_800_000, root(&body), body);
+    let errors = asked("whole blocks", 200, given, requests).await;
+    assert!((errors.len() as u64) < BLOCKS, "{errors:?}");
+    assert!(errors.iter().all(|error| *error == UpstreamError::NoRoom), "{errors:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_other_response_at_its_largest_is_within_the_budget() {
+    let header = header(100, B256::ZERO, 1, 40);
+    let hash = header.clone().seal().hash();
+    let given = Given { headers: vec![header], body: Vec::new() };
+    let of = |method, params: serde_json::Value| {
+        (0..8).map(|_| UpstreamRequest::new(method, params.to_string())).collect::<Vec<_>>()
+    };
+    let proof = json!(["0x00000000000000000000000000000000000000aa", ["0x0"], hash]);
+    let errors = asked("state chunks", 200, given.clone(), of("eth_getProof", proof)).await;
+    assert!(errors.len() == 8 && says(&errors, "chunk"), "{errors:?}");
+    let runs = of("rootlight_getHeaders", json!(["0x7a1200", "0x100"]));
+    let errors = asked("runs of blocks", 9_000_000, given.clone(), runs).await;
+    assert!(errors.len() == 8 && says(&errors, "longer than the rules allow"), "{errors:?}");
+    let headers = of("rootlight_getHeaders", json!(["0xc0", "0x2"]));
+    let errors = asked("headers", 200, given.clone(), headers).await;
+    assert!(errors.len() == 8 && says(&errors, "longer than the rules allow"), "{errors:?}");
+    let stretches = of("rootlight_getHeaders", json!(["0x1", "0x100"]));
+    let errors = asked("stretches", 9_000_000, given.clone(), stretches).await;
+    assert_eq!(errors.len(), 8, "{errors:?}");
+    let other = (0..8).map(by_hash).collect();
+    let errors = asked("other headers", 200, given, other).await;
+    assert!(errors.len() == 8 && says(&errors, "asked for"), "{errors:?}");
+}
+
+/// Payload of a message that is longer than any that a test above sends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pushes_at_their_largest_are_dropped_within_the_budget() {
+    let _alone = super::UPSTREAMS.lock().await;
+    let mut block = Vec::new();
+    put_str(&mut block, &vec![7; LONG]);
+    let payload = Message::Push(Push::Block(&block)).encode();
+    assert!(payload.len() > LONG);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let key = NodeKey::from_bytes(&[3; 32]).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let address = PeerAddress { id: *key.id(), host: "127.0.0.1".into(), port };
+    let peer = Peer { address, answered: Arc::default() };
+    let upstream = peer.upstream();
+    let watch = Watch::start();
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let network = PeerNetwork::of(&Network::mainnet()).unwrap();
+    let config = SessionConfig::new("peer", network.id, genesis(), network.genesis_difficulty());
+    let secrets = HandshakeSecrets::from_random(&[9; RANDOM_BYTES]);
+    let mut session = Session::accept(&key, secrets, config, 0).unwrap();
+    let mut buffer = vec![0; 1 << 16];
+    while !session.is_ready() {
+        let count = stream.read(&mut buffer).await.unwrap();
+        session.receive(&buffer[..count], 0);
+        while session.next_event(0).is_some() {}
+        stream.write_all(&session.take_output()).await.unwrap();
+    }
+    for _ in 0..8 {
+        session.send_message(&payload, 0).unwrap();
+        stream.write_all(&session.take_output()).await.unwrap();
+    }
+    let best = BlockRef { number: 77, hash: B256::ZERO };
+    session.send_message(&Message::Push(Push::Status(Status { best, parent: None })).encode(), 0).unwrap();
+    stream.write_all(&session.take_output()).await.unwrap();
+    let head = upstream.request(vec![UpstreamRequest::new("eth_blockNumber", "[]".into())]).await.remove(0);
+    assert_eq!(head.unwrap().get(), "\"0x4d\"", "the connection goes on");
+    let (most, grown) = (watch.held.load(Ordering::SeqCst), watch.grown.load(Ordering::SeqCst));
+    assert!(most > 0 && most <= OF_ONE && grown <= GROWTH, "{most} bytes held, grown by {grown}");
+}
