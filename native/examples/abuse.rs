@@ -19,12 +19,16 @@ mod connections;
 mod http;
 #[path = "abuse/memory.rs"]
 mod memory;
+#[path = "../tests/budgets/peer.rs"]
+mod peer;
 #[path = "abuse/peers.rs"]
 mod peers;
 #[path = "abuse/refusals.rs"]
 mod refusals;
 #[path = "abuse/runs.rs"]
 mod runs;
+#[path = "abuse/sources.rs"]
+mod sources;
 #[path = "abuse/target.rs"]
 mod target;
 #[path = "abuse/upstream.rs"]

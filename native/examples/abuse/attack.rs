@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
-use crate::{connections, memory, peers, refusals, runs, upstream};
+use crate::{connections, memory, peers, refusals, runs, sources, upstream};
 
 /// The result of an abuse.
 pub(crate) struct Words {
@@ -103,6 +103,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Attack)> {
         .chain(connections::all())
         .chain(upstream::all())
         .chain(peers::all())
+        .chain(sources::all())
 }
 
 /// Returns the abuse with this name.
