@@ -494,7 +494,8 @@ fn few_datagrams_are_looked_at_as_answers_to_one_question() {
     let mut client = machine(0);
     client.add_boot_address(address(1));
     client.tick(0);
-    let [(to, Packet::Ping { from, message_id, .. })] = &sent(&mut client)[..] else { panic!("a PING") };
+    let pings = sent(&mut client);
+    let [(to, Packet::Ping { from, message_id, .. })] = &pings[..] else { panic!("a PING") };
     let answer = |by: u32| {
         let (from, to) = (from.clone(), from.clone());
         let packet = Packet::Pong { from, to, message_id: *message_id, network_id: Some(NETWORK + 1) };
