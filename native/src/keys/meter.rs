@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_clock_that_was_ahead_blocks_a_quota_until_the_end_of_the_day_at_most() {
         let rules = Rules { per_day: Some(10), ..Rules::default() };
-        for ahead in [1, 2, 3, 365, 1_000_000] {
+        for ahead in [1, 2, 3, 365, 100_000] {
             let mut meter = Meter::default();
             let today = 20_000;
             assert!(meter.take(&rules, &charge(7), at((today + ahead) * DAY)).is_ok());
