@@ -3,6 +3,7 @@
 //! message came, whoever asks.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -135,7 +136,7 @@ struct Model {
     seen: u64,
     answers: u64,
     /// States of the store before the last reports.
-    before: Vec<Vec<String>>,
+    before: Vec<BTreeMap<String, String>>,
     /// At which step the store loses changes, soon after another block is shown.
     loses_at: Option<u64>,
     last_shown: u64,
@@ -286,7 +287,11 @@ impl Model {
         let _: u64 = self.store.command("DEL", KEY, &[]).await.unwrap();
         let choice = self.random.index(self.before.len() + 1);
         if let Some(fields) = self.before.get(choice).filter(|fields| !fields.is_empty()) {
-            let fields: Vec<Vec<u8>> = fields.iter().map(|text| text.clone().into_bytes()).collect();
+            let fields: Vec<Vec<u8>> = fields
+                .iter()
+                .flat_map(|(field, value)| [field, value])
+                .map(|text| text.clone().into_bytes())
+                .collect();
             let _: u64 = self.store.command("HSET", KEY, &fields).await.unwrap();
         }
         self.before.clear();

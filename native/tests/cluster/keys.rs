@@ -162,10 +162,18 @@ async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
     let copy = store.get(&name).await.unwrap().unwrap();
     service.admin.revoke(&record.id).await.unwrap();
     wait_until("the revocation", || is_revoked(&service.front_ends[0], &record.id)).await;
-    store.set(&name, &copy, Duration::from_secs(60)).await.unwrap();
-    let late = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
-    assert!(is_revoked(&late, &record.id).await, "the first answer is right");
-    assert_eq!((late.metrics().lookups(Level::Store), late.metrics().lookups(Level::Database)), (0, 1));
+    // The front end that has learnt of it may put the right copy there once more.
+    let mut compared = false;
+    for _ in 0..20 {
+        store.set(&name, &copy, Duration::from_secs(60)).await.unwrap();
+        let late = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
+        assert!(is_revoked(&late, &record.id).await, "the first answer is right");
+        compared = late.metrics().lookups(Level::Database) == 1;
+        if compared {
+            break;
+        }
+    }
+    assert!(compared, "the older copy was not compared");
     wait_until("the copy is right", || async { store.get(&name).await.unwrap().unwrap() != copy }).await;
     let next = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
     assert!(is_revoked(&next, &record.id).await);
