@@ -88,7 +88,7 @@ pub async fn hold_answer(asker: u64, bytes: usize) -> Option<Held> {
 pub(crate) async fn hold_bytes(asker: u64, bytes: usize) -> Option<Held> {
     let own = ANSWERS_EACH.of(asker).take_soon(bytes).await?;
     let all = ANSWERS.take_soon(bytes).await?;
-    Some(Held { all: all.all, own: own.all })
+    Some(all.of_share(own))
 }
 
 /// Waits for bytes of the budget of answers for a run of an address, as many as its answer may have; returns `None`

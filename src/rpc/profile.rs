@@ -24,7 +24,8 @@ const LEFT_OUT: [&str; 7] = ["anvil", "debug", "evm", "hardhat", "mnr", "persona
 
 /// Rows of the hosted profile that replace the row of the same name.
 static HOSTED: &[Method] = &[
-    Method { handler: Handler::Read(no_accounts), pages: Pages::Any, ..dev::ACCOUNTS },
+    Method { handler: Handler::Read(none), pages: Pages::Any, ..dev::ACCOUNTS },
+    Method { handler: Handler::Read(none), pages: Pages::Any, ..dev::PENDING },
     Method { handler: Handler::Read(numbered_peers), pages: Pages::Any, ..chain::PEER_LIST },
     #[cfg(feature = "light")]
     Method {
@@ -82,7 +83,7 @@ impl Profile {
 }
 
 /// `eth_accounts` of a service that holds no keys.
-fn no_accounts(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn none(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     done(&[(); 0], Level::Local)
 }
 

@@ -14,7 +14,7 @@ const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
 const OTHER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 /// Kinds of parameters in which no account and no contract can be named.
-const PLAIN: [&str; 14] = [
+const PLAIN: [&str; 15] = [
     "BLOCK",
     "HASH",
     "BOOLEAN",
@@ -29,6 +29,8 @@ const PLAIN: [&str; 14] = [
     "newHeads, logs, newPendingTransactions or syncing",
     // `evm_reset` takes and ignores it.
     "object",
+    // What is signed names no account of the chain that is read.
+    "typed data object, or its JSON as a string",
     "QUANTITY or {timestamp, blocks}",
 ];
 

@@ -104,7 +104,7 @@ impl Target for Kept {
             chain.import(block, None)?;
         }
         let settled = chain.take_settled();
-        Ok(persist.save(chain.view(), settled)?)
+        Ok(persist.save(chain.view(), settled, None)?)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) const METHODS: &[Method] = &[
         "As eth_sign, with the parameters in the other order. A passphrase opens an account that is locked.",
         |node, params| {
             let (message, address) = (params.data(0)?, params.address(1)?);
-            let key = match params.object::<String>(2, "a passphrase")? {
+            let key = match params.value::<String>(2, "a passphrase")? {
                 Some(passphrase) if key(node, address).is_err() => {
                     chain(node)?.wallet().key_with(address, &passphrase).map_err(ParamError::Unlock)?
                 }

@@ -20,14 +20,16 @@ const fn shown_to_named(row: Method) -> Method {
     Method { pages: Pages::Named, ..row }
 }
 
+pub(in crate::rpc) const PENDING: Method = shown_to_named(read(
+    "eth_pendingTransactions",
+    &[],
+    "array of transaction objects",
+    "Transactions in the pool of accounts whose keys the node holds.",
+    pending,
+));
+
 pub(super) const METHODS: &[Method] = &[
-    shown_to_named(read(
-        "eth_pendingTransactions",
-        &[],
-        "array of transaction objects",
-        "Transactions in the pool of accounts whose keys the node holds.",
-        pending,
-    )),
+    PENDING,
     shown_to_named(read(
         "txpool_content",
         &[],
