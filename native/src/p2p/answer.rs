@@ -133,11 +133,9 @@ impl Answers {
 
     async fn uncle(&self, block: Named, index: u64) -> Result<Answer, PeerError> {
         let Some(header) = self.header(block).await? else { return shown(&Value::Null) };
-        let convert = move |content: Content| {
-            let uncle = usize::try_from(index).ok().and_then(|index| content.uncles.get(index));
-            text_of(&uncle.map(|uncle| RpcBlock::uncle(uncle, None, None, None)))
-        };
-        Ok(trimmed(self.blocks.bodies().content(&header, convert).await?))
+        let uncles = self.blocks.bodies().uncles(&header).await?;
+        let uncle = usize::try_from(index).ok().and_then(|index| uncles.get(index));
+        shown(&uncle.map(|uncle| RpcBlock::uncle(uncle, None, None, None)))
     }
 
     /// Makes JSON of so many bytes, on a thread for long work.

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bytes};
 use futures::future::try_join_all;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
 use rootlight::types::block::EMPTY_UNCLES_HASH;
 use rootlight::types::{Header, HeaderVersion, SealedHeader};
@@ -25,11 +27,28 @@ const SETTLED: u64 = 500;
 /// Number of blocks that a snapshot server sends in one message.
 const SNAP_BLOCKS: u64 = 400;
 
+/// Bytes of headers that are kept, and the number of headers that the memory is laid out for: a run of headers is followed
+/// by questions about its blocks, and a peer reads few messages in a minute.
+const RECENT_BYTES: u64 = 2 * 1024 * 1024;
+const RECENT: usize = 2_048;
+
+/// Weighs headers by their bytes.
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<B256, Bytes> for ByBytes {
+    fn weight(&self, _: &B256, header: &Bytes) -> u64 {
+        header.len().max(1) as u64
+    }
+}
+
 /// The blocks of one peer.
 pub(super) struct Blocks {
     node: Arc<PeerNode>,
     network: Arc<Network>,
     bodies: Bodies,
+    /// The headers that came last, in full form, by the hash that their child names; nothing says that it is theirs.
+    recent: Cache<B256, Bytes, ByBytes>,
     /// The headers that a snapshot server sent last.
     snapped: Mutex<Stretch>,
     stretches: Mutex<Stretches>,
@@ -43,6 +62,7 @@ impl Blocks {
             bodies: Bodies::new(node.clone(), network.clone()),
             node,
             network,
+            recent: Cache::with_weighter(RECENT, RECENT_BYTES, ByBytes),
             snapped: Mutex::default(),
             stretches: Mutex::default(),
             breaks_runs: AtomicBool::new(false),
@@ -78,19 +98,23 @@ impl Blocks {
 
     /// The header with this hash.
     pub(super) async fn header(&self, hash: B256) -> Result<SealedHeader, PeerError> {
+        let kept = self.recent.get(&hash).and_then(|rlp| self.decoded(&rlp).ok());
+        if let Some(kept) = kept.filter(|header| header.hash() == hash) {
+            return Ok(kept);
+        }
         let headers = self.run(hash, 1).await?;
-        self.decoded(headers.first().ok_or(PeerError::Wrong("no header"))?)
+        self.decoded(&headers.first().ok_or(PeerError::Wrong("no header"))?.rlp)
     }
 
-    fn decoded(&self, header: &FullHeader) -> Result<SealedHeader, PeerError> {
+    fn decoded(&self, rlp: &[u8]) -> Result<SealedHeader, PeerError> {
         let shape = |number| self.network.header_shape(number);
-        let decoded = Header::decode_sealed(&header.rlp, &shape);
+        let decoded = Header::decode_sealed(rlp, &shape);
         decoded.map(|(header, _)| header).map_err(|_| PeerError::Wrong("a header does not decode"))
     }
 
     /// Checks that a header has the hash that it was asked for by, if its rules are known here.
     fn check_hash(&self, header: &FullHeader, asked: B256) -> Result<(), PeerError> {
-        let header = self.decoded(header)?;
+        let header = self.decoded(&header.rlp)?;
         match header.hash() {
             found if found == asked => Ok(()),
             found => Err(PeerError::other_hash(&self.network, header.number, "a header", asked, found)),
@@ -227,6 +251,11 @@ impl Blocks {
         let full = try_join_all(full).await?;
         // The links of the others are looked at where all headers are verified.
         full.first().map_or(Ok(()), |first| self.check_hash(first, hash))?;
+        let mut named = hash;
+        for header in &full {
+            self.recent.insert(named, Bytes::copy_from_slice(&header.rlp));
+            named = RawHeader::split(&header.rlp).map_err(MessageError::from)?.parent_hash();
+        }
         Ok(full)
     }
 }

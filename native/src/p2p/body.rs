@@ -111,6 +111,18 @@ impl Bodies {
         Ok((converted?, held))
     }
 
+    /// The uncles of a block, which have the hash that the header names. Nothing else of the body is looked at.
+    pub(super) async fn uncles(&self, header: &SealedHeader) -> Result<Vec<SealedHeader>, PeerError> {
+        let (message, network) = (self.message(header.hash()).await?, self.network.clone());
+        let (number, asked) = (header.number, header.uncles_hash);
+        let read = move |payload: &[u8]| {
+            let body = body(payload)?;
+            check_uncles(&network, number, asked, &body.uncles)?;
+            decode_uncles(&network, &body.uncles)
+        };
+        message.read(read).await?
+    }
+
     /// The message with a body. Requests for the same body wait for one response.
     async fn message(&self, hash: B256) -> Result<Incoming, PeerError> {
         if let Some(kept) = self.kept.get(&hash) {
@@ -176,12 +188,16 @@ fn check_transactions(
 }
 
 fn decode(network: &Network, body: &Body<'_>) -> Result<Content, PeerError> {
-    let shape = |number| network.header_shape(number);
     let transactions: Result<_, _> = body.transactions.iter().map(Transaction::decode).collect();
-    let uncles: Result<_, _> =
-        body.uncles.iter().map(|rlp| Header::decode(rlp, &shape).map(Header::seal)).collect();
     Ok(Content {
         transactions: transactions.map_err(|error| PeerError::Message(error.into()))?,
-        uncles: uncles.map_err(|_| PeerError::Wrong("an uncle does not decode"))?,
+        uncles: decode_uncles(network, &body.uncles)?,
     })
+}
+
+fn decode_uncles(network: &Network, uncles: &Items<'_>) -> Result<Vec<SealedHeader>, PeerError> {
+    let shape = |number| network.header_shape(number);
+    let uncles: Result<_, _> =
+        uncles.iter().map(|rlp| Header::decode(rlp, &shape).map(Header::seal)).collect();
+    uncles.map_err(|_| PeerError::Wrong("an uncle does not decode"))
 }

@@ -121,9 +121,16 @@ const GUARDED: [&str; 3] = ["sco_bannedAddresses", "sco_peerList", "sco_reputati
 
 #[tokio::test]
 async fn without_keys_only_direct_requests_of_this_machine_may_see_bans() {
-    let server = start(|config| config.entry.profile = Profile::Hosted).await;
+    let by_default = start(|config| config.entry.profile = Profile::Hosted).await;
+    let server = start(|config| {
+        config.entry.profile = Profile::Hosted;
+        config.entry.local_operator = Some(true);
+    })
+    .await;
     let near = SocketAddr::from(([127, 0, 0, 1], server.address.port()));
     for method in GUARDED {
+        let at_first = SocketAddr::from(([127, 0, 0, 1], by_default.address.port()));
+        assert_eq!(post(at_first, "/", &[], &call(method, json!([]))).await["error"], hidden(method));
         let message = call(method, json!([]));
         assert!(post(near, "/", &[], &message).await.get("result").is_some(), "{method}");
         for headers in [[("x-forwarded-for", "192.0.2.1")], [(ORIGIN.as_str(), "https://evil.example")]] {
