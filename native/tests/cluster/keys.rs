@@ -179,9 +179,9 @@ async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
     assert!(is_revoked(&next, &record.id).await);
     assert_eq!(next.metrics().lookups(Level::Store), 1, "the copy is right again");
     // While the database cannot be asked, an older copy is all that there is: it gives no operator's rights.
-    store.set(&name, &copy, Duration::from_secs(60)).await.unwrap();
     let last = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
     postgres.end("QUIT");
+    store.set(&name, &copy, Duration::from_secs(60)).await.unwrap();
     let found = last.find(&record.id).await.unwrap().unwrap();
     assert!(!found.rules.operator && found.hash == record.hash);
     assert!(last.find(&other.id).await.unwrap().is_some(), "keys of the store are found");
