@@ -1,6 +1,9 @@
 //! The instructions of ten hot paths, counted by callgrind: `cargo xtask instructions` compares them with
 //! `bench/instructions.txt`. The counts do not depend on the speed or load of the machine.
 
+// The macros of gungraun make public items that have no documentation.
+#![allow(missing_docs)]
+
 use std::hint::black_box;
 use std::sync::Arc;
 

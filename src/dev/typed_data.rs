@@ -42,7 +42,7 @@ pub enum TypedDataError {
         /// Its type.
         kind: String,
     },
-    /// Structs or arrays within each other, deeper than [`MAX_DEPTH`].
+    /// Structs or arrays within each other, deeper than 64 levels.
     #[error("typed data: more than {MAX_DEPTH} levels of structs and arrays")]
     Depth,
 }

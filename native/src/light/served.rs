@@ -17,7 +17,7 @@ use super::sync;
 pub enum Door {
     /// They are.
     Open,
-    /// They are until this moment, each after [`ServedHead::assure`]; others wait.
+    /// They are until this moment, each after `ServedHead::assure`; others wait.
     OpenUntil(Instant),
     /// They wait, which takes milliseconds.
     Held,
