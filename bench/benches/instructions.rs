@@ -50,7 +50,7 @@ fn accounts() -> (Trie, Vec<Vec<u8>>) {
 struct Proofs(B256, Vec<(Vec<u8>, Vec<Bytes>)>);
 
 fn proofs() -> Proofs {
-    let (mut trie, keys) = accounts();
+    let (trie, keys) = accounts();
     let wrapped = |node: Bytes| Bytes::from(alloy_rlp::encode(&node[..]));
     let proofs = keys.into_iter().map(|key| (trie.proof(&key).into_iter().map(wrapped).collect(), key));
     let proofs = proofs.map(|(nodes, key)| (key, nodes)).collect();
@@ -58,7 +58,7 @@ fn proofs() -> Proofs {
 }
 
 fn chunk() -> (B256, u64, Vec<u8>) {
-    let (mut trie, _) = accounts();
+    let (trie, _) = accounts();
     let mut store = std::collections::BTreeMap::new();
     trie.for_each_stored(&mut |hash, bytes| drop(store.insert(hash, bytes)));
     let (root, size) = (trie.root(), serve::trie_size(&store, &trie.root()).expect("not empty"));

@@ -77,7 +77,7 @@ fn main() {
         if number % BATCH == BATCH - 1 {
             call(&mut client, "evm_mine", json!([]));
             let settled = client.node().take_settled();
-            persist.save(client.node().local(), settled).expect("room on the disk");
+            persist.save(client.node().local(), settled, None).expect("room on the disk");
         }
     }
     println!("{blocks} blocks added to both in {:.1} s", start.elapsed().as_secs_f64());

@@ -32,7 +32,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const tool = (file, args) => run(process.execPath, [`node_modules/${file}`, ...args]);
 
 const CODE = [
-  'announce', 'connect', 'dev-module', 'dev-worker', 'dev', 'directory', 'events', 'exchange', 'functions', 'host', 'index', 'instance', 'life', 'light-module',
+  'announce', 'chains', 'connect', 'dev-module', 'dev-worker', 'dev', 'directory', 'events', 'exchange', 'functions', 'host', 'index', 'instance', 'life', 'light-module',
   'load', 'locks', 'message', 'placement', 'ports', 'provider', 'remote', 'store', 'transport', 'verification', 'verify', 'wallet', 'websocket', 'worker',
 ].map((name) => `${name}.js`);
 const TYPES = ['dev', 'dev-worker', 'index', 'verify', 'worker'].map((name) => `${name}.d.ts`);

@@ -45,9 +45,16 @@ pub enum TypedDataError {
     /// Structs or arrays within each other, deeper than 64 levels.
     #[error("typed data: more than {MAX_DEPTH} levels of structs and arrays")]
     Depth,
+    /// Descriptions of types with more bytes than signing takes.
+    #[error("typed data: the descriptions of its types have more than {MAX_DESCRIPTIONS} bytes")]
+    Types,
 }
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// Most bytes of all descriptions of types of one document together. Each struct's description repeats those of the structs
+/// that it refers to.
+const MAX_DESCRIPTIONS: usize = 256 * 1024;
 
 #[derive(Deserialize)]
 struct Field<'a> {
@@ -75,14 +82,14 @@ struct TypedData<'a> {
 /// # Errors
 /// The text is not typed data, a type is not defined, or a value is not of its type.
 pub(super) fn digest(json: &str) -> Result<B256, TypedDataError> {
-    let mut data: TypedData<'_> = parse(json).ok_or(TypedDataError::Form)?;
+    let mut data: TypedData<'_> = parse_object(json).ok_or(TypedDataError::Form)?;
     if !data.types.contains_key(DOMAIN) {
         let given: Members<'_> = parse(data.domain.get()).ok_or(TypedDataError::Form)?;
         let fields = DOMAIN_FIELDS.into_iter().filter(|(name, _)| given.contains_key(*name));
         let fields = fields.map(|(name, kind)| Field { name: name.into(), kind: kind.into() });
         data.types.insert(DOMAIN.into(), fields.collect());
     }
-    let mut hasher = Hasher { types: &data.types, known: BTreeMap::new() };
+    let mut hasher = Hasher { types: &data.types, known: BTreeMap::new(), room: MAX_DESCRIPTIONS };
     let domain = hasher.value("domain", DOMAIN, Some(data.domain), 0)?;
     let mut bytes = alloc::vec![0x19, 0x01];
     bytes.extend(domain.0);
@@ -97,6 +104,11 @@ fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
 
+/// As [`parse`], of objects only: the derived parser of a struct would also read an array.
+fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
+    json.trim_start().starts_with('{').then(|| parse(json)).flatten()
+}
+
 /// A name for an error, cut.
 fn shown(name: &str) -> String {
     name.chars().take(SHOWN).collect()
@@ -107,6 +119,8 @@ struct Hasher<'a> {
     types: &'a BTreeMap<Cow<'a, str>, Vec<Field<'a>>>,
     /// The hashes of types, so that many values of a type do not take its description as often.
     known: BTreeMap<&'a str, B256>,
+    /// The bytes of descriptions that are left of [`MAX_DESCRIPTIONS`].
+    room: usize,
 }
 
 impl<'a> Hasher<'a> {
@@ -130,6 +144,7 @@ impl<'a> Hasher<'a> {
                     continue;
                 }
                 let (base, _) = self.fields(base)?;
+                self.spend(base.len())?;
                 if base != name && others.insert(base) {
                     next.push(base);
                 }
@@ -140,6 +155,7 @@ impl<'a> Hasher<'a> {
             text.push_str(one);
             let mut before = '(';
             for Field { name, kind } in self.fields(one)?.1 {
+                self.spend(name.len().saturating_add(kind.len()).saturating_add(2))?;
                 text.push(before);
                 text.push_str(kind);
                 text.push(' ');
@@ -151,6 +167,12 @@ impl<'a> Hasher<'a> {
         let hash = keccak256(text);
         self.known.insert(name, hash);
         Ok(hash)
+    }
+
+    /// Takes bytes of what descriptions may have together.
+    fn spend(&mut self, bytes: usize) -> Result<(), TypedDataError> {
+        self.room = self.room.checked_sub(bytes).ok_or(TypedDataError::Types)?;
+        Ok(())
     }
 
     /// The 32 bytes that stand for a value within the struct or array that contains it.
@@ -181,10 +203,10 @@ impl<'a> Hasher<'a> {
             return atom(kind, json).ok_or_else(wrong);
         }
         let (kind, fields) = self.fields(kind)?;
-        let mut bytes = self.type_hash(kind)?.to_vec();
         if json == "null" && depth > 0 {
             return Ok(B256::ZERO);
         }
+        let mut bytes = self.type_hash(kind)?.to_vec();
         let members: Members<'_> = parse(json).ok_or_else(wrong)?;
         for Field { name, kind } in fields {
             bytes.extend(self.value(name, kind, members.get(&**name).copied(), below)?.0);

@@ -192,6 +192,31 @@ fn structs_refer_to_themselves_and_end_with_null() {
     assert_eq!(digest(&data), Err(TypedDataError::Depth));
 }
 
+/// Each of these types refers to all others, so the descriptions together grow with the square of their number.
+#[test]
+fn the_descriptions_of_types_have_a_limit_together() {
+    let ring = |count: u32| {
+        let mut types = serde_json::Map::new();
+        for one in 0..count {
+            let next = (one + 1) % count;
+            let fields =
+                json!([{"name": "next", "type": format!("T{next}")}, {"name": "n", "type": "uint8"}]);
+            types.insert(format!("T{one}"), fields);
+        }
+        let message = (1..count).fold(json!({"next": null, "n": 1}), |next, _| json!({"next": next, "n": 1}));
+        of(&json!({"types": types, "primaryType": "T0", "domain": {}, "message": message}))
+    };
+    assert!(ring(20).is_ok());
+    assert_eq!(ring(2_000), Err(TypedDataError::Types));
+}
+
+#[test]
+fn an_array_is_no_document() {
+    let data = mail();
+    let members = ["types", "primaryType", "domain", "message"].map(|name| data[name].clone());
+    assert_eq!(of(&json!(members)), Err(TypedDataError::Form));
+}
+
 #[test]
 fn the_domain_alone_is_signed_if_it_is_the_primary_type() {
     let mut data = mail();

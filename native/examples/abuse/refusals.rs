@@ -76,10 +76,12 @@ async fn over_http(address: SocketAddr) -> Words {
                 for _ in 0..4 {
                     stream.write_all(long.as_bytes()).await?;
                 }
-                while client % 2 == 0 {
+                if client % 2 == 1 {
+                    return std::io::Result::Ok(());
+                }
+                loop {
                     stream.write_all(short.as_bytes()).await?;
                 }
-                std::io::Result::Ok(())
             };
             let _ = tokio::time::timeout(LONG, endless).await;
             Some(stream)

@@ -346,7 +346,7 @@ mod tests {
         drop(Registry::open(&path).unwrap());
         for mode in [0o666, 0o644, 0o602, 0o660] {
             set_mode(&path, mode);
-            let refused = Registry::open(&path).err().expect("refused").to_string();
+            let refused = Registry::open(&path).map(drop).expect_err("refused").to_string();
             assert!(refused.contains("chmod 600"), "{mode:o}: {refused}");
         }
         set_mode(&path, 0o600);

@@ -42,6 +42,11 @@ const LONGEST_HOLD: Duration = Duration::from_secs(2);
 /// Seconds for which a long message may come in. A response that takes longer comes too late anyway.
 const LONGEST_MESSAGE: u32 = 15;
 
+/// Most bytes of a message that nothing was asked for, such as a new block, and of a response, with what is read beyond it: a
+/// message takes its room while it comes in. A run of blocks may be as long as the session reads.
+const MAX_PUSH: usize = 2 * 1024 * 1024 + 2 * READ_BYTES;
+const MAX_RESPONSE: usize = 4 * 1024 * 1024 + 2 * READ_BYTES;
+
 /// Most requests of a peer that wait for their responses. Further ones are dropped, as stock nodes do.
 const MAX_ASKED: usize = 256;
 
@@ -197,11 +202,13 @@ impl Connection {
             }
             self.make_next();
             let can_take = held.is_none();
+            if self.session.unread() > self.exchange.longest() {
+                return CloseReason::ByUs(DisconnectReason::BadProtocol);
+            }
             let missing = self.unread.missing(self.session.unread());
             tokio::select! {
                 // Without room the peer has to wait.
                 room = self.unread.more(missing), if missing > 0 => {
-                    self.slow = 0;
                     if room.is_err() {
                         self.exchange.refuse_all();
                     }
@@ -225,11 +232,15 @@ impl Connection {
         }
     }
 
-    /// Does what is due each second. `reads` says that the peer is waited for, and not room.
+    /// Does what is due each second. `reads` says that the peer is waited for, and not room: only a whole message ends the
+    /// count of the seconds that a long one takes.
     fn tick(&mut self, reads: bool) {
         self.session.tick(self.clock.now());
-        let waits_for_peer = reads && self.session.unread() > SHORT;
-        self.slow = if waits_for_peer { self.slow.saturating_add(1) } else { 0 };
+        if self.session.unread() <= SHORT {
+            self.slow = 0;
+        } else if reads {
+            self.slow = self.slow.saturating_add(1);
+        }
         if self.slow > LONGEST_MESSAGE {
             self.session.disconnect(DisconnectReason::PingTimeout);
         }
@@ -371,6 +382,8 @@ impl Connection {
     }
 
     pub(super) async fn say_goodbye(&mut self) {
+        // What came in last is read no more.
+        self.unread = Unread::new(self.host.intake());
         self.session.disconnect(DisconnectReason::Requested);
         let _ = self.write().await;
         let _ = self.stream.shutdown().await;
@@ -378,6 +391,16 @@ impl Connection {
 }
 
 impl Exchange {
+    /// The most bytes that may come in as one message.
+    fn longest(&self) -> usize {
+        let mut asked = self.waiting.values().map(|waiting| &waiting.request);
+        match self.waiting.is_empty() {
+            true => MAX_PUSH,
+            false if asked.any(|request| matches!(request, Request::SnapBlocks { .. })) => usize::MAX,
+            false => MAX_RESPONSE,
+        }
+    }
+
     /// Waits until the time of the oldest question is over. Numbers grow, and all questions have the same time.
     async fn overdue(&self) {
         match self.waiting.first_key_value() {

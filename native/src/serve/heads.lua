@@ -47,10 +47,10 @@ local function set(field, value)
   redis.call('HSET', heads, field, value)
   state[field] = value
 end
--- A number of the store as far as a front end may have written it.
+-- A number of the store as far as a front end may have written it: digits alone, as the front ends read it too.
 local function number(text)
-  local value = tonumber(text or '')
-  return value and value >= 0 and value < 2 ^ 52 and value or nil
+  local value = string.find(text or '', '^%d+$') and tonumber(text)
+  return value and value < 2 ^ 52 and value or nil
 end
 -- The server's clock may be set, and a replica that takes over may have another one. Backwards, the time stands still for a
 -- moment. Forwards, one step is taken for a third of a report's lifetime, so that it ends no report of a front end that goes

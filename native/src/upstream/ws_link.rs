@@ -74,6 +74,8 @@ pub(super) struct Link {
     intake: Intake,
     /// Whether the upstream has accepted the subscription of this connection.
     subscribed: bool,
+    /// The id after the last one of a request that was sent.
+    asked: u64,
     strays: Meter,
     notices: Meter,
     started: Instant,
@@ -146,6 +148,7 @@ impl Link {
             failures: 0,
             intake: Intake::default(),
             subscribed: false,
+            asked: 0,
             strays: Meter::new(STRAYS, STRAY_BYTES),
             notices: Meter::new(NOTICES, NOTICE_BYTES),
             started: Instant::now(),
@@ -286,6 +289,7 @@ impl Link {
         waiting.tries = waiting.tries.saturating_add(1);
         waiting.deadline = Instant::now() + self.config.timeout;
         let body = waiting.order.body.clone();
+        self.asked = self.asked.max(waiting.order.first.saturating_add(waiting.order.count as u64));
         self.write(sink, body).await
     }
 
@@ -318,7 +322,13 @@ impl Link {
             }
             _ => {}
         }
-        let Some(place) = self.place(subject) else { return self.strays.take(now_ms, length) };
+        let Some(place) = self.place(subject) else {
+            // Some upstreams answer a batch one by one, so the rest of an answered batch comes for requests of ours.
+            return match subject {
+                Subject::Request(id) if id < self.asked => self.notices.take(now_ms, length),
+                _ => self.strays.take(now_ms, length),
+            };
+        };
         self.failures = 0;
         let order = self.waiting.remove(place).order;
         // The connection's task must not wait for room, because its other batches would wait with it.

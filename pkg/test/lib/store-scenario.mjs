@@ -125,20 +125,21 @@ export async function closedDatabases({ pagesIn }) {
 
 /** The databases of the site after a client has become the writer of a chain, among those of former chains and versions. */
 export async function formerDatabases({ pagesIn }) {
+  const [aa, bb, cc] = ['aa', 'bb', 'cc'].map((byte) => `0x${byte.repeat(32)}`);
   const chain = (network, hash) => ({ network, ...(hash && { checkpoint: { hash } }) });
   const visit = async (config) => {
     const pages = pagesIn(undefined, config);
     await pages.save(0, [Uint8Array.of(1)]);
     return pages;
   };
-  for (const name of ['rootlight-v0-mainnet-newest', 'rootlight-v1-regtest-0xaa', 'rootlight-v1-regtest-newest', 'rootlight-v1-testnet2-newest', 'mine']) {
+  for (const name of ['rootlight-v0-mainnet-newest', `rootlight-v1-regtest-${aa}`, 'rootlight-v1-regtest-newest', 'rootlight-v1-testnet2-newest', 'mine']) {
     (await settled(indexedDB.open(name, 1))).close();
   }
-  const other = await visit(chain('testnet', '0xbb'));
-  const used = await visit(chain('regtest', '0xbb'));
-  const pages = await visit(chain('regtest', '0xcc'));
+  const other = await visit(chain('testnet', bb));
+  const used = await visit(chain('regtest', bb));
+  const pages = await visit(chain('regtest', cc));
   const names = async () => (await indexedDB.databases()).map(({ name }) => name).sort();
-  const expected = ['mine', 'rootlight-v1-regtest-0xbb', 'rootlight-v1-regtest-0xcc', 'rootlight-v1-testnet-0xbb', 'rootlight-v1-testnet2-newest'];
+  const expected = ['mine', `rootlight-v1-regtest-${bb}`, `rootlight-v1-regtest-${cc}`, `rootlight-v1-testnet-${bb}`, 'rootlight-v1-testnet2-newest'];
   await until(async () => String(await names()) === String(expected), 'no former databases').catch(() => {});
   const left = await names();
   for (const client of [other, used, pages]) await client.close();
