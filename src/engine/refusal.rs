@@ -3,6 +3,7 @@
 use alloy_primitives::{Address, B256};
 use thiserror::Error;
 
+#[cfg(feature = "local")]
 use super::BlockHeader;
 #[cfg(feature = "light")]
 use crate::light::{FactFailure, LowWork, SyncFault};
@@ -341,6 +342,7 @@ impl Refusal {
     }
 
     /// Why a block that was executed again shows nothing.
+    #[cfg(feature = "local")]
     pub(crate) fn of_replay(header: &BlockHeader, error: BlockError) -> Self {
         match error {
             BlockError::NotSimulated { index, method, .. } => {

@@ -10,7 +10,7 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     method::{Done, Failure, Handler, LOG_FILTER, Method, Pages, told, verified},
-    params::{BlockParam, Params, block_param, object, parse_address, parse_hash, tag_in_any_case},
+    params::{BlockParam, Params, block_param, parse_address, parse_hash, tag_in_any_case},
 };
 use crate::{
     engine::{
@@ -95,7 +95,7 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
 /// block hash is returned unchanged. Returns `None` if the filter or an end of its range cannot be read.
 #[cfg(feature = "light")]
 pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let given: FilterObject<'_> = object(serde_json::from_str(filter).ok()?).ok()?;
+    let given: FilterObject<'_> = super::params::object(serde_json::from_str(filter).ok()?).ok()?;
     if given.block_hash.is_some() {
         return Some(filter.into());
     }

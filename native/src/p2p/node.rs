@@ -506,7 +506,7 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             let path = folder.path().join(KEY_FILE);
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-            let refused = open().err().expect("a key that all can read").to_string();
+            let refused = open().map(drop).expect_err("a key that all can read").to_string();
             assert!(refused.contains("chmod 600"), "{refused}");
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         }

@@ -135,7 +135,7 @@ async fn a_caller_that_makes_up_states_keeps_no_other_waiting() {
     let Some(chain) = RecordedChain::read(400) else { return };
     let genesis = chain.hash_at(0).unwrap();
     let peer = BentPeer::start(chain, Trick::Honest, 1).await;
-    let light = Arc::new(light(&[peer.address.clone()], genesis).await);
+    let light = Arc::new(light(std::slice::from_ref(&peer.address), genesis).await);
     assert!(light.is_synced(), "{:?}", light.health());
     for question in [old_state, made_up] {
         let (_flood, other) = (flood(&light, &caller(1), question), caller(2));

@@ -12,6 +12,7 @@ mod send;
 pub(super) use accounts::ACCOUNTS;
 #[cfg(feature = "hosted")]
 pub(super) use mining::GET_WORK;
+#[cfg(feature = "hosted")]
 pub(super) use pool::PENDING;
 #[cfg(feature = "node-methods")]
 pub(super) use send::receiver;
