@@ -42,11 +42,6 @@ const LONGEST_HOLD: Duration = Duration::from_secs(2);
 /// Seconds for which a long message may come in. A response that takes longer comes too late anyway.
 const LONGEST_MESSAGE: u32 = 15;
 
-/// Most bytes of a message that nothing was asked for, such as a new block, and of a response, with what is read beyond it: a
-/// message takes its room while it comes in. A run of blocks may be as long as the session reads.
-const MAX_PUSH: usize = 2 * 1024 * 1024 + 2 * READ_BYTES;
-const MAX_RESPONSE: usize = 4 * 1024 * 1024 + 2 * READ_BYTES;
-
 /// Most requests of a peer that wait for their responses. Further ones are dropped, as stock nodes do.
 const MAX_ASKED: usize = 256;
 
@@ -202,9 +197,6 @@ impl Connection {
             }
             self.make_next();
             let can_take = held.is_none();
-            if self.session.unread() > self.exchange.longest() {
-                return CloseReason::ByUs(DisconnectReason::BadProtocol);
-            }
             let missing = self.unread.missing(self.session.unread());
             tokio::select! {
                 // Without room the peer has to wait.
@@ -391,16 +383,6 @@ impl Connection {
 }
 
 impl Exchange {
-    /// The most bytes that may come in as one message.
-    fn longest(&self) -> usize {
-        let mut asked = self.waiting.values().map(|waiting| &waiting.request);
-        match self.waiting.is_empty() {
-            true => MAX_PUSH,
-            false if asked.any(|request| matches!(request, Request::SnapBlocks { .. })) => usize::MAX,
-            false => MAX_RESPONSE,
-        }
-    }
-
     /// Waits until the time of the oldest question is over. Numbers grow, and all questions have the same time.
     async fn overdue(&self) {
         match self.waiting.first_key_value() {
