@@ -108,7 +108,7 @@ async fn tell(stream: TcpStream) -> Option<()> {
         socket.feed(Message::text(head)).await.ok()?;
         if SENT.fetch_add(1, Ordering::SeqCst).is_multiple_of(64) {
             socket.flush().await.ok()?;
-            // What the client sends is read, so that it does not wait.
+            // The requests of the client are read, so that the client does not wait.
             let _ = tokio::time::timeout(Duration::from_micros(100), socket.next()).await;
         }
     }

@@ -72,7 +72,7 @@ fn exposed_mode(path: &Path) -> Option<u32> {
     (mode & 0o002 != 0 || (mode & 0o004 != 0 && has_address())).then_some(mode)
 }
 
-/// What is wrong in a file, and where.
+/// The fault of a file, and its line.
 #[derive(Debug)]
 struct Fault {
     at: Range<usize>,

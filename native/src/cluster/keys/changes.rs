@@ -159,7 +159,7 @@ impl Changes {
         let rows::Changed { keys, ids, last } = changes;
         let Some(last) = last else { return Ok(false) };
         for id in ids.iter().filter(|id| keys.iter().all(|key| key.record.id != **id)) {
-            // It cannot be read, so that nobody knows what it allows.
+            // The record cannot be read, so its rights are unknown.
             self.memory.doubt(id);
         }
         for changed in &keys {

@@ -231,7 +231,7 @@ impl Lookups {
         let found = match copied {
             Some(Copied { key: Versioned { mut record, .. }, .. }) => {
                 self.metrics.lookup(Level::Store);
-                // Nobody can say that the key still has these rights.
+                // The database does not answer, so the key may have lost these rights.
                 record.rules.operator = false;
                 // It is not remembered, so that the next look-up asks again.
                 Ok(Known::Key(Arc::new(record)))
