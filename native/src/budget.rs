@@ -35,6 +35,14 @@ static ANSWERS_EACH: LazyLock<Shares> = LazyLock::new(|| Shares::new(36 * MIB));
 /// parsing it needs, together with many of usual length.
 static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
 
+/// Bytes of the budget of upstream responses that all peers can take together: anybody can be a peer. The rest is enough
+/// for the longest response of an upstream that the user has chosen.
+static PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(40 * MIB));
+
+/// What nodes send that use this one as a server for peers: requests, and transactions on their way. Three of the longest
+/// messages (2 MiB) fit at the same time.
+static SERVED_PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(12 * MIB));
+
 /// Blocks and state that messages of light clients keep while they wait for responses of upstreams. One
 /// message keeps at most 48 MiB (`MAX_FACT_BYTES`).
 static FACTS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
@@ -58,9 +66,19 @@ pub fn upstreams() -> &'static Budget {
     &UPSTREAMS
 }
 
-/// The share of one source in the budget of upstream responses.
-pub(crate) fn of_one_source() -> Budget {
-    Budget::new(UPSTREAMS_EACH)
+/// The part of all peers in the budget of upstream responses.
+pub(crate) fn peers() -> &'static Budget {
+    &PEERS
+}
+
+/// The budget of what served peers send.
+pub(crate) fn served_peers() -> &'static Budget {
+    &SERVED_PEERS
+}
+
+/// The bytes of the budget of upstream responses that one source can take.
+pub(crate) const fn of_one_source() -> usize {
+    UPSTREAMS_EACH
 }
 
 /// Milliseconds for which a budget counts as contended after a refusal.
@@ -88,7 +106,7 @@ pub async fn hold_answer(asker: u64, bytes: usize) -> Option<Held> {
 pub(crate) async fn hold_bytes(asker: u64, bytes: usize) -> Option<Held> {
     let own = ANSWERS_EACH.of(asker).take_soon(bytes).await?;
     let all = ANSWERS.take_soon(bytes).await?;
-    Some(all.of_share(own))
+    Some(all.also(Narrower::Share, own))
 }
 
 /// Waits for bytes of the budget of answers for a run of an address, as many as its answer may have; returns `None`
@@ -97,7 +115,7 @@ pub(crate) async fn hold_run(asker: u64, bytes: usize, limit: Duration) -> Optio
     let share = ANSWERS_EACH.of(asker);
     let taking = async {
         let own = share.take(bytes).await;
-        ANSWERS.take(bytes).await.of_share(own)
+        ANSWERS.take(bytes).await.also(Narrower::Share, own)
     };
     tokio::time::timeout(limit, taking).await.ok()
 }
@@ -138,8 +156,19 @@ pub struct Budget {
 #[derive(Debug, Default)]
 pub struct Held {
     all: Option<OwnedSemaphorePermit>,
-    /// The same bytes in the shares of the addresses or sources, if they have any.
-    own: Vec<OwnedSemaphorePermit>,
+    /// The same bytes in narrower limits, if there are any.
+    narrower: [Vec<OwnedSemaphorePermit>; 3],
+}
+
+/// A narrower limit that bytes of a budget also count in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Narrower {
+    /// That of an address or of a source.
+    Share = 0,
+    /// That of all sources of a kind.
+    Kind = 1,
+    /// That of the callers of a source.
+    Callers = 2,
 }
 
 impl Budget {
@@ -164,7 +193,7 @@ impl Budget {
         let _waiting = Waiting::new(&self.waiting);
         // The semaphore is never closed.
         let all = self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok();
-        Held { all, own: Vec::new() }
+        Held { all, ..Held::default() }
     }
 
     /// As [`Self::take`]; returns `None` after `limit`.
@@ -188,7 +217,7 @@ impl Budget {
     #[must_use]
     pub fn try_take(&self, bytes: usize) -> Option<Held> {
         let permit = self.units.clone().try_acquire_many_owned(self.units_of(bytes)).ok()?;
-        Some(Held { all: Some(permit), own: Vec::new() })
+        Some(Held { all: Some(permit), ..Held::default() })
     }
 
     /// As [`Self::try_take`], for callers that cannot wait. A refusal makes the budget contended, as waiting does.
@@ -336,23 +365,16 @@ impl Held {
         self.all.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
     }
 
-    /// Notes that the same bytes are also held in a share.
+    /// Notes that the same bytes are also held in a narrower limit.
     #[must_use]
-    pub(crate) fn of_share(mut self, share: Self) -> Self {
-        self.own.extend(share.all);
+    pub(crate) fn also(mut self, level: Narrower, narrower: Self) -> Self {
+        self.narrower[level as usize].extend(narrower.all);
         self
     }
 
     /// Gives back all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
-        let surplus = self.bytes().saturating_sub(bytes.div_ceil(UNIT) * UNIT) / UNIT;
-        drop(self.all.as_mut().and_then(|permit| permit.split(surplus)));
-        let mut left = surplus;
-        for permit in &mut self.own {
-            let part = left.min(permit.num_permits());
-            drop(permit.split(part));
-            left -= part;
-        }
+        drop(self.split(self.bytes().saturating_sub(bytes.div_ceil(UNIT) * UNIT)));
     }
 
     /// Splits off at most `bytes`.
@@ -361,14 +383,17 @@ impl Held {
         let units = bytes.div_ceil(UNIT);
         let part =
             |permit: &mut OwnedSemaphorePermit, units: usize| permit.split(units.min(permit.num_permits()));
-        let mut left = units;
-        let mut own = Vec::new();
-        for permit in &mut self.own {
-            let taken = part(permit, left);
-            left -= taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            own.extend(taken);
+        let mut off =
+            Self { all: self.all.as_mut().and_then(|permit| part(permit, units)), ..Self::default() };
+        for (level, off) in self.narrower.iter_mut().zip(&mut off.narrower) {
+            let mut left = units;
+            for permit in level {
+                let taken = part(permit, left);
+                left -= taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+                off.extend(taken);
+            }
         }
-        Self { all: self.all.as_mut().and_then(|permit| part(permit, units)), own }
+        off
     }
 
     /// Adds bytes of the same budget.
@@ -378,10 +403,12 @@ impl Held {
             (mine @ None, more) => *mine = more,
             (Some(_), None) => {}
         }
-        for more in other.own {
-            match self.own.iter_mut().find(|mine| Arc::ptr_eq(mine.semaphore(), more.semaphore())) {
-                Some(mine) => mine.merge(more),
-                None => self.own.push(more),
+        for (level, more) in self.narrower.iter_mut().zip(other.narrower) {
+            for more in more {
+                match level.iter_mut().find(|mine| Arc::ptr_eq(mine.semaphore(), more.semaphore())) {
+                    Some(mine) => mine.merge(more),
+                    None => level.push(more),
+                }
             }
         }
     }
@@ -454,7 +481,7 @@ mod tests {
     async fn bytes_of_several_shares_are_merged_split_and_given_back() {
         let (all, one, two) = (Budget::new(10 * UNIT), Budget::new(4 * UNIT), Budget::new(4 * UNIT));
         let of = |share: &Budget, units: usize| {
-            all.try_take(units * UNIT).unwrap().of_share(share.try_take(units * UNIT).unwrap())
+            all.try_take(units * UNIT).unwrap().also(Narrower::Share, share.try_take(units * UNIT).unwrap())
         };
         let mut held = of(&one, 3);
         held.merge(of(&two, 4));

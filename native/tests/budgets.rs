@@ -36,9 +36,9 @@ static UPSTREAMS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 #[tokio::test]
 async fn upstream_responses_count_against_the_budget_until_they_are_dropped() {
     let _alone = UPSTREAMS.lock().await;
-    let server = start(config()).await;
+    let server = start_service(config(), Arc::new(largest::Long)).await;
     let upstream = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
-    let call = || vec![UpstreamRequest::new("slow", "[]".into())];
+    let call = || vec![UpstreamRequest::new("eth_call", "[]".into())];
     let all = budget::upstreams().all();
     let (answers, held) = upstream.request_held(call()).await;
     assert!(answers[0].is_ok());

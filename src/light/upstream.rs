@@ -60,6 +60,10 @@ pub enum RequestFailure {
         /// Seconds, as in `Retry-After`.
         seconds: Option<u64>,
     },
+    /// The host has no room in memory for the response, and did not read it. Another one that it holds may give its room
+    /// back.
+    #[error("no response: other responses take up the memory for them; ask for less at once, or again")]
+    NoRoom,
     /// A recording does not contain this request.
     #[error("not recorded")]
     NotRecorded,
@@ -84,7 +88,10 @@ impl RequestFailure {
     /// Why there is no response at all, if that is so. A silent upstream has said nothing right or wrong.
     pub(super) fn of_silence(response: &UpstreamResponse) -> Option<&Self> {
         let silent = |failure: &&Self| {
-            matches!(failure, Self::Transport(_) | Self::Busy { .. } | Self::Lacking(_) | Self::Unasked(_))
+            matches!(
+                failure,
+                Self::Transport(_) | Self::Busy { .. } | Self::NoRoom | Self::Lacking(_) | Self::Unasked(_)
+            )
         };
         response.as_ref().err().filter(silent)
     }

@@ -386,6 +386,16 @@ impl UpstreamFetch {
         self.responses().find_map(RequestFailure::of_silence).cloned()
     }
 
+    /// Whether the host has no room for a response.
+    pub fn lacks_room(&self) -> bool {
+        self.responses().any(|response| matches!(response, Err(RequestFailure::NoRoom)))
+    }
+
+    /// Forgets the responses, so that all are requested again.
+    pub fn forget_responses(&mut self) {
+        self.responses.iter_mut().for_each(|response| *response = None);
+    }
+
     /// The responses of a complete attempt.
     pub fn responses(&self) -> impl Iterator<Item = &UpstreamResponse> {
         self.responses.iter().flatten()

@@ -1,14 +1,18 @@
 //! Chains that are mined for a client that sees no other one: what the header rules, the work floor and the
 //! commitment to uncles accept.
 
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
-use super::mined_chain::{Habit, Mined, PROMISED, START, ask, family};
+use super::{
+    SessionStep,
+    mined_chain::{Habit, Mined, PROMISED, START, ask, family},
+};
 use crate::{
     consensus::{
         Rule,
         testing::{child, mine},
     },
+    light::RequestFailure,
     types::{Header, U256, uncles_hash},
 };
 
@@ -162,5 +166,49 @@ fn the_level_names_testnet_work() {
         mined.grow(3, 30);
         let mut client = mined.client();
         assert_eq!(ask(&mut client, "rootlight_verification", json!([]))["result"]["level"], level);
+    }
+}
+
+/// The answers to a batch of requests for transactions, and the number of rounds, if the host has room for so many responses
+/// of a round.
+fn with_room_for(responses: usize) -> (Value, usize) {
+    let mut mined = Mined::new();
+    mined.grow(300, 30);
+    let client = mined.client();
+    let call = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "eth_getTransactionByHash", "params": [format!("{id:#066x}")] });
+    let batch = Value::Array((1..=20).map(call).collect()).to_string();
+    let (mut session, mut rounds) = (client.open(batch.as_bytes(), client.sync().now()), 0);
+    loop {
+        match client.step(&mut session, &|| false) {
+            SessionStep::Done(answer) => {
+                return (serde_json::from_str(&answer.unwrap().body).unwrap(), rounds);
+            }
+            SessionStep::Fetch(requests) => {
+                rounds += 1;
+                let null = || Ok(RawValue::from_string("null".into()).unwrap());
+                let answer = |place| if place < responses { null() } else { Err(RequestFailure::NoRoom) };
+                client.feed(&mut session, (0..requests.len()).map(answer).collect());
+            }
+        }
+    }
+}
+
+#[test]
+fn responses_for_which_there_is_no_room_are_requested_again_while_others_free_some() {
+    let (whole, rounds) = with_room_for(usize::MAX);
+    assert!(
+        whole
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|answer| answer["result"].is_null() && answer["error"].is_null())
+    );
+    let (part, more) = with_room_for(3);
+    assert_eq!(part, whole);
+    assert!(more > rounds, "{more}, {rounds}");
+    let (none, _) = with_room_for(0);
+    for answer in none.as_array().unwrap() {
+        let error = answer["error"]["message"].as_str().unwrap();
+        assert!(error.contains("memory") && error.contains("ask for less at once"), "{error}");
     }
 }

@@ -154,13 +154,21 @@ impl Session {
         }
     }
 
-    /// Takes the responses to the requests of the last [`SessionStep::Fetch`], in the same order.
+    /// Takes the responses to the requests of the last [`SessionStep::Fetch`], in the same order. Those for which the host
+    /// has no room are requested again, if the room of others is free now.
     pub fn feed(&mut self, responses: Vec<UpstreamResponse>, cache: &FactCache) {
         let mut responses = responses.into_iter();
         let later = self.fetches.split_off(self.due());
-        for mut fetch in core::mem::replace(&mut self.fetches, later) {
-            fetch.feed(&mut responses);
-            self.settle(fetch, cache);
+        let mut fed = core::mem::replace(&mut self.fetches, later);
+        fed.iter_mut().for_each(|fetch| fetch.feed(&mut responses));
+        let frees_room = !fed.iter().all(|fetch| fetch.current.lacks_room());
+        for mut fetch in fed {
+            if frees_room && fetch.current.lacks_room() {
+                fetch.current.forget_responses();
+                self.fetches.push(fetch);
+            } else {
+                self.settle(fetch, cache);
+            }
         }
         self.count(&mut responses);
         self.connect(cache);

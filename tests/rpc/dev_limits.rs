@@ -201,3 +201,21 @@ fn instant_mining_ends_when_nothing_in_the_pool_can_be_mined() {
     assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 1, "queued": 0}));
     assert!(dev.number("eth_blockNumber", json!([])) < 10);
 }
+
+/// No nonce comes after 2^64 - 1 (EIP-2681): a transaction with it could be mined again and again.
+#[test]
+fn the_last_nonce_is_never_used() {
+    let mut dev = dev(Mining::Instant);
+    let set = |nonce: u64| json!([ALICE, format!("{nonce:#x}")]);
+    for method in ["anvil_setNonce", "hardhat_setNonce"] {
+        let (code, text) = dev.refused(method, set(u64::MAX));
+        assert_eq!(code, -32602, "{text}");
+    }
+    dev.get("anvil_setNonce", set(u64::MAX - 1));
+    let transfer = json!([{ "from": ALICE, "to": BOB, "value": "0x1" }]);
+    mined(&mut dev, transfer.clone());
+    let before = dev.number("eth_blockNumber", json!([]));
+    let (_, text) = dev.refused("eth_sendTransaction", transfer);
+    assert!(text.contains("nonce too high"), "{text}");
+    assert_eq!(dev.number("eth_blockNumber", json!([])), before);
+}

@@ -268,8 +268,8 @@ impl PeerChain for Newest {
         }
     }
 
-    fn submit(&self, transactions: Vec<Vec<u8>>) {
-        self.0.submit(transactions);
+    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
+        self.0.submit(asker, transactions);
     }
 
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {

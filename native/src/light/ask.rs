@@ -42,6 +42,7 @@ fn outcome(answer: &UpstreamResponse) -> Outcome {
         Err(
             RequestFailure::Transport(_)
             | RequestFailure::Busy { .. }
+            | RequestFailure::NoRoom
             | RequestFailure::Lacking(_)
             | RequestFailure::Unasked(_),
         ) => Outcome::Silence,

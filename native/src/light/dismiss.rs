@@ -50,8 +50,8 @@ impl Watched {
     fn count(&mut self, fault: Option<&SyncFault>) {
         self.strikes = match fault.map(|fault| &fault.cause) {
             None => self.strikes.saturating_sub(1),
-            // Callers can use up what a source answers in a minute.
-            Some(SyncCause::Call(RequestFailure::Busy { .. })) => self.strikes,
+            // Callers can use up what a source answers in a minute, and the memory for it.
+            Some(SyncCause::Call(RequestFailure::Busy { .. } | RequestFailure::NoRoom)) => self.strikes,
             Some(_) => self.strikes.saturating_add(STRIKES_OF_FAILURE),
         };
     }

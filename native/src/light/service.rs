@@ -11,7 +11,10 @@ use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{CarriedError, gate};
 use rootlight::exec::CallPolicy;
-use rootlight::light::{ClientConfig, MAX_AGE, OwnNode, PinnedHead, SyncOptions, Unproven};
+use rootlight::light::{
+    ClientConfig, MAX_AGE, OwnNode, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven,
+    UpstreamResponse,
+};
 use rootlight::rpc::{Connection, Session, SessionStep};
 use rootlight::types::bans::Bans;
 use tokio::sync::{Semaphore, watch};
@@ -49,6 +52,10 @@ const BRIEF_RUNS: usize = 4;
 /// Proven blocks and state of a message below this size are not counted, in bytes; a few look-ups need this
 /// much.
 const SMALL_FACTS: usize = 64 * 1024;
+
+/// Tries of a round of requests whose responses find no room, and the pause between two of them.
+const ROOM_TRIES: usize = 20;
+const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
 /// Interval between checks whether the head is reached.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
@@ -363,8 +370,8 @@ impl LightService {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
                     asked = true;
-                    let answers = ask_each(&self.upstreams, requests, self.hedges.as_ref());
-                    next = Next::Feed(session, asked_by(peer.asker(), answers).await);
+                    let answers = asked_by(peer.asker(), self.ask(requests)).await;
+                    next = Next::Feed(session, answers);
                 }
                 Some(SessionStep::Done(answer)) => {
                     self.shared.close(*session);
@@ -378,6 +385,20 @@ impl LightService {
                 }
             }
         }
+    }
+
+    /// Sends the requests of a round. While there is room for none of the responses, the round waits, holding none.
+    async fn ask(&self, requests: Vec<RoutedRequest>) -> Fetched {
+        let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
+        for _ in 1..ROOM_TRIES {
+            let fetched = ask_each(&self.upstreams, requests.clone(), self.hedges.as_ref()).await;
+            if !fetched.answers.iter().all(lacks_room) {
+                return fetched;
+            }
+            drop(fetched);
+            tokio::time::sleep(ROOM_PAUSE).await;
+        }
+        ask_each(&self.upstreams, requests, self.hedges.as_ref()).await
     }
 
     async fn converse_in_time(&self, message: Vec<u8>, caller: &Caller) -> HeldAnswer {

@@ -1,6 +1,6 @@
 //! Headers of a peer, by number and by hash.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{B256, Bytes};
@@ -8,6 +8,7 @@ use futures::future::try_join_all;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
+use rootlight::light::MAX_BATCH_BYTES;
 use rootlight::types::block::EMPTY_UNCLES_HASH;
 use rootlight::types::{Header, HeaderVersion, SealedHeader};
 use rootlight_p2p::header::RawHeader;
@@ -242,11 +243,17 @@ impl Blocks {
         let message = self.node.ask(Request::Headers { hash, count }).await?;
         let sent = message.read(move |payload| read_headers(payload, hash, count)).await??;
         drop(message);
+        let bytes = &AtomicUsize::new(0);
         let full = sent.into_iter().map(|header| async move {
-            match header {
-                Sent::Full(header) => Ok(header),
-                Sent::Short { hash, rlp } => self.bodies.complete(hash, rlp).await,
+            let header = match header {
+                Sent::Full(header) => header,
+                Sent::Short { hash, rlp } => self.bodies.complete(hash, rlp).await?,
+            };
+            let before = bytes.fetch_add(header.bytes(), Ordering::Relaxed);
+            if before.saturating_add(header.bytes()) > MAX_BATCH_BYTES {
+                return Err(PeerError::Wrong("headers are longer than the rules allow"));
             }
+            Ok(header)
         });
         let full = try_join_all(full).await?;
         // The links of the others are looked at where all headers are verified.

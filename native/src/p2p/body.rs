@@ -14,6 +14,7 @@ use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::{Body, Items, Request, Response};
 
 use super::error::PeerError;
+use super::lacks::Thing;
 use super::message::response;
 use super::node::PeerNode;
 use super::places::in_share;
@@ -79,7 +80,8 @@ impl Bodies {
             check_uncles(&network, header.number(), header.uncles_hash(), &body.uncles)?;
             FullHeader::new(header.full(body.extension.as_ref())?, Some(body.uncles.payload().to_vec()))
         };
-        message.read(read).await?
+        let read = message.read(read).await?;
+        read.inspect_err(|_| self.forget(hash))
     }
 
     /// Hands the content of a block to `convert`, on a thread for long work; returns what it makes, and its room.
@@ -88,25 +90,17 @@ impl Bodies {
         header: &SealedHeader,
         convert: impl FnOnce(Content) -> Result<T, PeerError> + Send + 'static,
     ) -> Result<(T, Held), PeerError> {
-        let message = self.message(header.hash()).await?;
-        let most = (header.gas_limit.value() / U256::from(TRANSACTION_GAS))
-            .saturating_add(U256::from(FREE_TRANSACTIONS));
-        let count = message.read(|payload| Ok::<_, PeerError>(body(payload)?.transactions.len())).await??;
-        if U256::from(count) > most {
-            return Err(PeerError::Wrong("a body has more transactions than the block's gas limit allows"));
-        }
+        let (message, hash) = (self.message(header.hash()).await?, header.hash());
+        let (network, checked) = (self.network.clone(), header.clone());
+        let check = message.read(move |payload| check_body(&network, &checked, &body(payload)?)).await?;
+        let count = check.inspect_err(|_| self.forget(hash))?;
         let room =
             count.saturating_mul(TRANSACTION_BYTES).saturating_add(message.len().saturating_mul(COPIES));
         if room > self.node.intake().most() {
             return Err(PeerError::Wrong("a body is longer than a block can be"));
         }
-        let (network, header) = (self.network.clone(), header.clone());
-        let read = move |payload: &[u8]| {
-            let body = body(payload)?;
-            check_uncles(&network, header.number, header.uncles_hash, &body.uncles)?;
-            check_transactions(&network, &header, &body.transactions)?;
-            convert(decode(&network, &body)?)
-        };
+        let network = self.network.clone();
+        let read = move |payload: &[u8]| convert(decode(&network, &body(payload)?)?);
         let (converted, held) = message.read_into(room, read).await?;
         Ok((converted?, held))
     }
@@ -120,7 +114,15 @@ impl Bodies {
             check_uncles(&network, number, asked, &body.uncles)?;
             decode_uncles(&network, &body.uncles)
         };
-        message.read(read).await?
+        let read = message.read(read).await?;
+        read.inspect_err(|_| self.forget(header.hash()))
+    }
+
+    /// Forgets the body that the peer sent for a block because it is not the block's. Callers do not ask for it again for a
+    /// while.
+    fn forget(&self, hash: B256) {
+        self.kept.remove(&hash);
+        self.node.lacks().note(Thing::Block(hash));
     }
 
     /// The message with a body. Requests for the same body wait for one response.
@@ -171,6 +173,18 @@ fn check_uncles(network: &Network, number: u64, asked: B256, uncles: &Items<'_>)
     } else {
         Err(PeerError::other_hash(network, number, "a list of uncles", asked, found))
     }
+}
+
+/// Checks that a body is the one that the header names; returns the number of its transactions. Nothing is decoded.
+fn check_body(network: &Network, header: &SealedHeader, body: &Body<'_>) -> Result<usize, PeerError> {
+    let most = (header.gas_limit.value() / U256::from(TRANSACTION_GAS))
+        .saturating_add(U256::from(FREE_TRANSACTIONS));
+    if U256::from(body.transactions.len()) > most {
+        return Err(PeerError::Wrong("a body has more transactions than the block's gas limit allows"));
+    }
+    check_uncles(network, header.number, header.uncles_hash, &body.uncles)?;
+    check_transactions(network, header, &body.transactions)?;
+    Ok(body.transactions.len())
 }
 
 fn check_transactions(

@@ -73,6 +73,9 @@ pub struct ServedHead {
     pub total_difficulty: U256,
 }
 
+/// Takes a block and the total difficulty up to it. `None` ends the run.
+pub type TakeBlock<'a> = dyn FnMut(ServedBlock, U256) -> Option<()> + 'a;
+
 /// A chain that a server gives to its peers.
 pub trait PeerChain: Send + Sync + 'static {
     /// The newest block.
@@ -103,10 +106,11 @@ pub trait PeerChain: Send + Sync + 'static {
         found
     }
 
-    /// The canonical blocks from one height to another, each with the total difficulty up to it. `None` if one is missing.
-    fn blocks(&self, first: u64, last: u64) -> Option<Vec<(ServedBlock, U256)>> {
+    /// Hands the canonical blocks from one height to another to `take`, one after another, each with the total difficulty up
+    /// to it. `None` if one is missing, or if `take` wants no more.
+    fn blocks(&self, first: u64, last: u64, take: &mut TakeBlock<'_>) -> Option<()> {
         let hashes: Vec<B256> = (first..=last).map(|number| self.hash_at(number)).collect::<Option<_>>()?;
-        hashes.into_iter().map(|hash| Some((self.block(hash)?, self.total_difficulty(hash)?))).collect()
+        hashes.into_iter().try_for_each(|hash| take(self.block(hash)?, self.total_difficulty(hash)?))
     }
 
     /// Whether there are states to read. Peers that connect are told.
@@ -118,8 +122,9 @@ pub trait PeerChain: Send + Sync + 'static {
     /// state is not kept.
     fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource));
 
-    /// Takes transactions of a peer, each in RLP. They are checked like any others.
-    fn submit(&self, transactions: Vec<Vec<u8>>);
+    /// Takes transactions of a peer, each in RLP. They are checked like any others. `asker` is the peer's address
+    /// ([`Peer::asker`](crate::service::Peer::asker)).
+    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>);
 
     /// Transactions that entered the pool from the position `next` on and are still in it, each in RLP, at most
     /// [`MAX_PENDING`]; `next` becomes the position after them. A position that is not known becomes the present one.

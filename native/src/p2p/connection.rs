@@ -7,6 +7,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight_p2p::message::{Message, Push, Request};
+use rootlight_p2p::rlpx::{MAX_FRAME_READ, MAX_FRAME_SENT};
 use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, SendError, Session};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -36,11 +37,20 @@ pub(super) const READ_BYTES: usize = 64 * 1024;
 /// Pause before a message that the limit of a minute holds back is tried again.
 const LIMIT_PAUSE: Duration = Duration::from_millis(200);
 
-/// A request that the limit of a minute holds back for longer fails at once.
+/// A message that the limit of a minute holds back for longer fails at once.
 const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
 /// Seconds for which a long message may come in. A response that takes longer comes too late anyway.
 const LONGEST_MESSAGE: u32 = 15;
+
+/// The same while others wait for the room that it takes.
+const CONTENDED_MESSAGE: u32 = 2;
+
+/// Longest message that a peer may send unasked, in bytes: a block.
+pub(super) const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
+
+/// For how long a response may come after its question. Responses that come too late are dropped.
+const LATE: Duration = Duration::from_secs(60);
 
 /// Most requests of a peer that wait for their responses. Further ones are dropped, as stock nodes do.
 const MAX_ASKED: usize = 256;
@@ -120,8 +130,9 @@ impl Asked {
     /// The bytes that are held while the response is made. A block is rarely longer than this; if one is, more are taken.
     const fn bytes(&self) -> usize {
         match self {
+            // The blocks, and the message with them.
             Self::Request { request: Request::SnapBlocks { .. } | Request::SnapStatus, .. } => {
-                8 * 1024 * 1024
+                2 * MAX_FRAME_SENT
             }
             Self::Request { request: Request::Chunk(_) | Request::Block(_) | Request::Body(_), .. }
             | Self::Block(_) => 1024 * 1024,
@@ -160,6 +171,10 @@ pub(super) struct Exchange {
     asked: VecDeque<Asked>,
     /// Room that a response takes until the socket has it.
     unsent: Option<Share>,
+    /// The longest responses to our questions, in bytes, and until when they may come.
+    allowed: BTreeMap<usize, Instant>,
+    /// When the peer waited last because there was no room for what it sends.
+    short_of_room: Option<Instant>,
 }
 
 /// A question that the peer has not answered.
@@ -182,6 +197,7 @@ impl Connection {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
         let mut held: Option<Order> = None;
         loop {
+            self.session.set_read_limit(self.exchange.longest_message());
             while let Some(event) = self.next_event() {
                 match event {
                     Event::Message(payload) => {
@@ -197,14 +213,14 @@ impl Connection {
             }
             self.make_next();
             let can_take = held.is_none();
-            let missing = self.unread.missing(self.session.unread());
+            let coming = self.session.begun_message().unwrap_or(0).max(self.session.unread());
+            let missing = self.unread.missing(coming);
+            if missing > 0 {
+                self.exchange.short_of_room = Some(Instant::now());
+            }
             tokio::select! {
                 // Without room the peer has to wait.
-                room = self.unread.more(missing), if missing > 0 => {
-                    if room.is_err() {
-                        self.exchange.refuse_all();
-                    }
-                }
+                () = self.unread.more(missing), if missing > 0 => {}
                 read = self.stream.read(&mut buffer), if missing == 0 => match read {
                     Ok(count) if count > 0 => self.session.receive(&buffer[..count], self.clock.now()),
                     _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
@@ -228,12 +244,13 @@ impl Connection {
     /// count of the seconds that a long one takes.
     fn tick(&mut self, reads: bool) {
         self.session.tick(self.clock.now());
-        if self.session.unread() <= SHORT {
+        if self.session.begun_message().unwrap_or(0).max(self.session.unread()) <= SHORT {
             self.slow = 0;
         } else if reads {
             self.slow = self.slow.saturating_add(1);
         }
-        if self.slow > LONGEST_MESSAGE {
+        let contended = self.host.intake().is_contended();
+        if self.slow > if contended { CONTENDED_MESSAGE } else { LONGEST_MESSAGE } {
             self.session.disconnect(DisconnectReason::PingTimeout);
         }
     }
@@ -271,9 +288,8 @@ impl Connection {
             What::Push(payload) => payload,
         };
         match (self.session.send_message(payload, self.clock.now()), &order.what) {
-            (Err(SendError::Rate { wait_ms }), What::Ask(_))
-                if Duration::from_millis(wait_ms) > LONGEST_HOLD =>
-            {
+            // A message that waits for long would keep those behind it waiting.
+            (Err(SendError::Rate { wait_ms }), _) if Duration::from_millis(wait_ms) > LONGEST_HOLD => {
                 let _ = order.reply.send(Err(PeerError::Limit(wait_ms)));
             }
             (Err(SendError::Rate { .. }), _) => return Some(order),
@@ -283,7 +299,9 @@ impl Connection {
                 let request = *request;
                 let Order { reply, place, .. } = order;
                 self.exchange.next_id = id;
-                let until = Instant::now() + RESPONSE_TIMEOUT;
+                let now = Instant::now();
+                self.exchange.allowed.insert(longest_response(&request), now + LATE);
+                let until = now + RESPONSE_TIMEOUT;
                 self.exchange.waiting.insert(id, Waiting { request, reply, place, until });
             }
             (Ok(()), What::Push(_)) => drop(order.reply.send(Ok(None))),
@@ -391,21 +409,37 @@ impl Exchange {
         }
     }
 
-    /// Tells all that wait for responses that there is no room for them.
-    fn refuse_all(&mut self) {
-        for asked in std::mem::take(&mut self.waiting).into_values() {
-            let _ = asked.reply.send(Err(NoRoom.into()));
-        }
+    /// The longest message that the peer may send now, in bytes.
+    fn longest_message(&mut self) -> usize {
+        let now = Instant::now();
+        self.allowed.retain(|_, until| *until > now);
+        self.allowed.last_key_value().map_or(0, |(bytes, _)| *bytes).max(LONGEST_UNASKED)
     }
 
     /// Gives up the questions whose time is over.
     fn give_up(&mut self) {
         let now = Instant::now();
         while let Some(oldest) = self.waiting.first_entry().filter(|oldest| oldest.get().until <= now) {
-            let Waiting { reply, place, .. } = oldest.remove();
+            let Waiting { reply, place, until, .. } = oldest.remove();
+            // The response may have come, if the peer had not been made to wait.
+            let unread = self.short_of_room.is_some_and(|short| short + RESPONSE_TIMEOUT >= until);
+            if unread {
+                let _ = reply.send(Err(NoRoom.into()));
+                continue;
+            }
             place.iter().for_each(Place::unanswered);
             let _ = reply.send(Err(PeerError::NoResponse(RESPONSE_TIMEOUT)));
         }
+    }
+}
+
+/// The most bytes that the response to a request has.
+const fn longest_response(request: &Request) -> usize {
+    match request {
+        Request::SnapBlocks { .. } | Request::SnapStatus => MAX_FRAME_READ,
+        Request::Block(_) | Request::Body(_) => MAX_FRAME_SENT,
+        Request::Headers { .. } | Request::Chunk(_) => 2 * LONGEST_UNASKED,
+        Request::BlockHash { .. } | Request::Skeleton { .. } => LONGEST_UNASKED,
     }
 }
 

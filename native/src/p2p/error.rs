@@ -51,7 +51,7 @@ pub enum PeerError {
     #[error("the peer reads no more messages for {0} ms")]
     Limit(u64),
     /// The memory budget has no room for a response.
-    #[error("no room for a response of the peer: {}", UpstreamError::NoRoom)]
+    #[error("{}", UpstreamError::NoRoom)]
     NoRoom,
     /// A response does not decode.
     #[error("response of the peer: {0}")]

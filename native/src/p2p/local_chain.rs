@@ -87,8 +87,8 @@ impl PeerChain for LocalChain {
         });
     }
 
-    fn submit(&self, transactions: Vec<Vec<u8>>) {
-        self.submitter.submit(transactions);
+    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
+        self.submitter.submit(asker, transactions);
     }
 
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {

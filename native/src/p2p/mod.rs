@@ -41,7 +41,7 @@ mod upstream;
 pub(crate) use answering::wait_out_of_turn;
 
 pub use address::{PeerAddress, PeerAddressError};
-pub use chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead, SharedChain};
+pub use chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead, SharedChain, TakeBlock};
 pub use error::PeerError;
 pub use local_chain::LocalChain;
 pub use node::{Identity, IdentityError, PeerNode, Reach};

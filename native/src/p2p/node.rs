@@ -367,7 +367,7 @@ struct News {
 
 impl Default for News {
     fn default() -> Self {
-        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: Intake::default() }
+        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: Intake::of_peer() }
     }
 }
 

@@ -2,13 +2,13 @@
 
 use alloy_primitives::B256;
 use rootlight::types::header::HeaderForm;
+use rootlight::types::rlp::put_str;
 use rootlight::types::{BlockRef, SignedUint};
 use rootlight_p2p::chunk::limits::SPAN;
 use rootlight_p2p::chunk::serve;
 use rootlight_p2p::message::limits::{MAX_HEADERS, MAX_SKELETON, SKELETON_STEP};
 use rootlight_p2p::message::{
     Chunk, ChunkRequest, Items, Message, Request, Response, SnapBlocks, SnapStatus, Strings, list_payload,
-    string_payload,
 };
 use rootlight_p2p::rlpx::MAX_FRAME_SENT;
 
@@ -103,13 +103,15 @@ fn snap_status(chain: &dyn PeerChain, id: u64) -> Option<Vec<u8>> {
 /// a checkpoint has, or 400.
 fn run(chain: &dyn PeerChain, last: u64, more: u64) -> Option<(Vec<u8>, Vec<u8>)> {
     let first = last.saturating_sub(SNAP_BLOCKS - more).max(more);
-    let blocks = chain.blocks(first, last)?;
-    let mut sums = Vec::new();
-    for (_, sum) in &blocks {
+    let (mut blocks, mut sums) = (Vec::new(), Vec::new());
+    chain.blocks(first, last, &mut |block, sum| {
+        put_str(&mut blocks, &block.encode());
         // In the signed form of the reference node: a zero byte leads where the first bit would be set.
-        SignedUint::new(*sum).put(&mut sums);
-    }
-    Some((string_payload(blocks.iter().map(|(block, _)| block.encode())), sums))
+        SignedUint::new(sum).put(&mut sums);
+        // A longer run is not sent, so the rest of it is not made.
+        (blocks.len() < MAX_FRAME_SENT).then_some(())
+    })?;
+    Some((blocks, sums))
 }
 
 fn snap_blocks<'a>(blocks: &'a [u8], sums: &'a [u8]) -> Option<SnapBlocks<'a>> {

@@ -15,18 +15,28 @@ use tokio::time::Instant;
 
 use crate::service::Peer;
 
-/// Most connections at a time.
-const MAX_PEERS: usize = 32;
+/// How many connections there are at a time, and which may be replaced.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    all: usize,
+    /// Those of one address. A house or a cloud of several nodes has one address.
+    of_address: usize,
+    /// A peer that has asked for nothing that was answered and has sent no transaction for this long can be replaced.
+    idle: Duration,
+}
 
-/// Most connections of one address at a time. A house or a cloud of several nodes has one address.
-const MAX_OF_ADDRESS: usize = 8;
+/// For connections that have not shaken hands. A newcomer always finds a place: nothing says that the others will ever
+/// shake hands.
+pub(super) const SHAKING: Room = Room { all: 16, of_address: 4, idle: Duration::ZERO };
 
-/// A peer that has asked for nothing that was answered and has sent no transaction for this long can be replaced.
-const IDLE: Duration = Duration::from_secs(30);
+/// For peers that have said who they are.
+pub(super) const READY: Room = Room { all: 32, of_address: 8, idle: Duration::from_secs(30) };
 
 /// The connections of a server.
-#[derive(Default)]
-pub(super) struct Seats(Mutex<BTreeMap<u64, Taken>>);
+pub(super) struct Seats {
+    room: Room,
+    taken: Mutex<BTreeMap<u64, Taken>>,
+}
 
 /// A place, as its server sees it.
 struct Taken {
@@ -44,14 +54,18 @@ pub(super) struct Seat {
 }
 
 impl Seats {
+    pub(super) fn new(room: Room) -> Arc<Self> {
+        Arc::new(Self { room, taken: Mutex::default() })
+    }
+
     fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Taken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place for a new connection; `None` if there is none for it.
     pub(super) fn enter(self: &Arc<Self>, peer: Peer) -> Option<Seat> {
         let mut taken = self.taken();
-        if let Some(number) = leaver(&taken, peer.address, Instant::now())? {
+        if let Some(number) = self.room.leaver(&taken, peer.address, Instant::now())? {
             let left = taken.remove(&number)?;
             left.leave.notify_one();
         }
@@ -62,29 +76,25 @@ impl Seats {
     }
 }
 
-/// The connection that has to leave for a newcomer of this address: `Some(None)` if there is room, `None` if the newcomer
-/// is refused.
-fn leaver(taken: &BTreeMap<u64, Taken>, address: IpAddr, now: Instant) -> Option<Option<u64>> {
-    let of = |address: IpAddr| taken.values().filter(|place| place.address == address).count();
-    let own = of(address);
-    if own < MAX_OF_ADDRESS && taken.len() < MAX_PEERS {
-        return Some(None);
-    }
-    let full = own >= MAX_OF_ADDRESS;
-    let may_go = |place: &Taken| {
-        let is_idle = now.duration_since(place.useful) >= IDLE;
-        match full {
-            true => place.address == address && is_idle,
-            false => is_idle || of(place.address) > own.saturating_add(1),
+impl Room {
+    /// The connection that has to leave for a newcomer of this address: `Some(None)` if there is room, `None` if the
+    /// newcomer is refused.
+    fn leaver(self, taken: &BTreeMap<u64, Taken>, address: IpAddr, now: Instant) -> Option<Option<u64>> {
+        let of = |address: IpAddr| taken.values().filter(|place| place.address == address).count();
+        let is_idle = |place: &Taken| now.duration_since(place.useful) >= self.idle;
+        let own = of(address);
+        if own < self.of_address && taken.len() < self.all {
+            return Some(None);
         }
-    };
-    // The idle ones first, then those of the address with the most places, then the one of use longest ago.
-    let rank = |place: &Taken| {
-        let is_idle = now.duration_since(place.useful) >= IDLE;
-        (!is_idle, Reverse(of(place.address)), place.useful)
-    };
-    let go = taken.iter().filter(|(_, place)| may_go(place)).min_by_key(|(_, place)| rank(place));
-    go.map(|(number, _)| Some(*number))
+        let may_go = |place: &Taken| match own >= self.of_address {
+            true => place.address == address && is_idle(place),
+            false => is_idle(place) || of(place.address) > own.saturating_add(1),
+        };
+        // The idle ones first, then those of the address with the most places, then the one of use longest ago.
+        let rank = |place: &Taken| (!is_idle(place), Reverse(of(place.address)), place.useful);
+        let go = taken.iter().filter(|(_, place)| may_go(place)).min_by_key(|(_, place)| rank(place));
+        go.map(|(number, _)| Some(*number))
+    }
 }
 
 impl Seat {
@@ -121,7 +131,7 @@ mod tests {
 
     /// As many places of this address as it may have.
     fn fill(seats: &Arc<Seats>, address: &str) -> Vec<Seat> {
-        (0..MAX_OF_ADDRESS).map(|_| seats.enter(at(address)).unwrap()).collect()
+        (0..READY.of_address).map(|_| seats.enter(at(address)).unwrap()).collect()
     }
 
     async fn has_left(seat: &Seat) -> bool {
@@ -130,7 +140,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_address_does_not_take_all_places() {
-        let seats = Arc::new(Seats::default());
+        let seats = Seats::new(READY);
         let mut own = fill(&seats, "192.0.2.1");
         assert!(seats.enter(at("192.0.2.1")).is_none());
         assert!(seats.enter(at("::ffff:192.0.2.1")).is_none(), "the same address of a listener for both");
@@ -140,16 +150,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_addresses_of_a_64_network_are_one() {
-        let seats = Arc::new(Seats::default());
+        let seats = Seats::new(READY);
         let own: Vec<Seat> =
             (0..64).filter_map(|last| seats.enter(at(&format!("2001:db8:0:1::{last}")))).collect();
-        assert_eq!(own.len(), MAX_OF_ADDRESS);
+        assert_eq!(own.len(), READY.of_address);
         assert!(seats.enter(at("2001:db8:0:2::1")).is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_newcomer_replaces_a_peer_of_an_address_with_more_places() {
-        let seats = Arc::new(Seats::default());
+        let seats = Seats::new(READY);
         let held: Vec<Vec<Seat>> = (1..=4).map(|last| fill(&seats, &format!("192.0.2.{last}"))).collect();
         held.iter().flatten().for_each(Seat::useful);
         let newcomers: Vec<Seat> =
@@ -158,17 +168,17 @@ mod tests {
         for seat in held.iter().flatten() {
             left += usize::from(has_left(seat).await);
         }
-        assert_eq!(seats.taken().len(), MAX_PEERS);
+        assert_eq!(seats.taken().len(), READY.all);
         assert_eq!((left, newcomers.len()), (28, 28), "one place at least stays to each address");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_newcomer_replaces_a_peer_that_is_of_no_use_and_not_another_one() {
-        let seats = Arc::new(Seats::default());
+        let seats = Seats::new(READY);
         let held: Vec<Seat> =
-            (1..=MAX_PEERS).map(|last| seats.enter(at(&format!("192.0.2.{last}"))).unwrap()).collect();
+            (1..=READY.all).map(|last| seats.enter(at(&format!("192.0.2.{last}"))).unwrap()).collect();
         assert!(seats.enter(at("198.51.100.1")).is_none(), "all came a moment ago");
-        tokio::time::advance(IDLE).await;
+        tokio::time::advance(READY.idle).await;
         held[1..].iter().for_each(Seat::useful);
         let newcomer = seats.enter(at("198.51.100.1")).unwrap();
         assert!(has_left(&held[0]).await);
@@ -182,12 +192,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_with_all_its_places_replaces_its_own_idle_peers_only() {
-        let seats = Arc::new(Seats::default());
+        let seats = Seats::new(READY);
         let other = seats.enter(at("192.0.2.2")).unwrap();
         let own = fill(&seats, "192.0.2.1");
-        tokio::time::advance(IDLE).await;
+        tokio::time::advance(READY.idle).await;
         own[1..].iter().for_each(Seat::useful);
         assert!(seats.enter(at("192.0.2.1")).is_some());
         assert!(has_left(&own[0]).await && !has_left(&other).await);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_do_not_shake_hands_keep_nobody_out() {
+        let seats = Seats::new(SHAKING);
+        let mut held: Vec<Seat> =
+            (0..100).map(|number| seats.enter(at(&format!("192.0.2.{}", number % 3))).unwrap()).collect();
+        let newcomer = seats.enter(at("198.51.100.1")).unwrap();
+        for number in 0..100 {
+            held.push(seats.enter(at(&format!("192.0.2.{}", number % 3))).unwrap());
+        }
+        assert!(!has_left(&newcomer).await, "addresses with more connections make room for their own");
+        let many: Vec<Seat> = (1..=SHAKING.all)
+            .map(|number| seats.enter(at(&format!("203.0.113.{number}"))).unwrap())
+            .collect();
+        assert_eq!(seats.taken().len(), SHAKING.all);
+        assert!(!has_left(many.last().unwrap()).await);
     }
 }

@@ -1,7 +1,8 @@
 //! A server for peers: answers what they ask for, and tells them of new blocks.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
@@ -11,22 +12,23 @@ use rootlight_p2p::message::{Items, Message, Parent, Push, Request, Status, list
 use rootlight_p2p::rlpx::{HandshakeSecrets, MAX_FRAME_SENT, NodeId, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::answering::Answering;
 use super::chain::{MAX_PENDING, ServedHead, SharedChain};
-use super::connection::Host;
+use super::connection::{Host, LONGEST_UNASKED};
 use super::error::PeerError;
 use super::link::Link;
 use super::node::Identity;
 use super::respond::respond;
-use super::seats::{Seat, Seats};
+use super::seats::{READY, SHAKING, Seat, Seats};
 use crate::service::Peer;
 use crate::upstream::intake::Intake;
 
-/// Longest message of a peer that is read, in bytes. Peers send requests, transactions and single blocks.
-const READ_LIMIT: usize = 2 * 1024 * 1024;
+/// Bytes that what all peers of one address send can take: the longest message, and its decoded form.
+const UNREAD_EACH: usize = 2 * LONGEST_UNASKED;
 
 /// Least time between the beginnings of two handshakes: a handshake takes a part of a millisecond of a processor, and
 /// anyone can ask for one.
@@ -76,10 +78,29 @@ impl Drop for PeerServer {
     }
 }
 
+/// What all connections of a server share.
+struct Server {
+    identity: Arc<Identity>,
+    chain: SharedChain,
+    port: u16,
+    pace: Pace,
+    shaking: Arc<Seats>,
+    ready: Arc<Seats>,
+    answering: Arc<Answering>,
+    intakes: Intakes,
+}
+
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
-    let (seats, answering, pace) = (Arc::<Seats>::default(), Arc::<Answering>::default(), Pace::default());
-    // All peers together are one source: what they send unasked takes no room from the sources that were chosen.
-    let intake = Intake::default();
+    let server = Arc::new(Server {
+        identity,
+        chain,
+        port,
+        pace: Pace::default(),
+        shaking: Seats::new(SHAKING),
+        ready: Seats::new(READY),
+        answering: Arc::default(),
+        intakes: Intakes::default(),
+    });
     // Connections end with the server.
     let mut serving = tokio::task::JoinSet::new();
     loop {
@@ -93,28 +114,30 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
             }
         };
         // A connection without a place costs nothing more.
-        let Some(seat) = seats.enter(Peer::new(from.ip())).map(Arc::new) else { continue };
-        let (identity, pace) = (identity.clone(), pace.clone());
-        let peer = ServedPeer {
-            chain: chain.clone(),
-            answering: answering.clone(),
-            seen: Arc::default(),
-            seat: seat.clone(),
-            intake: intake.clone(),
-        };
+        let Some(seat) = server.shaking.enter(Peer::new(from.ip())) else { continue };
+        let server = server.clone();
         serving.spawn(async move {
-            let outcome = tokio::select! {
-                outcome = serve(stream, &identity, peer, port, pace) => outcome,
-                () = seat.replaced() => Ok("another peer has its place".into()),
-            };
+            let outcome = server.serve(stream, seat).await;
             debug!("peer at {from}: {}", outcome.unwrap_or_else(|error| error.to_string()));
         });
     }
 }
 
+/// The ways in of the addresses that are served.
+#[derive(Default)]
+struct Intakes(Mutex<BTreeMap<u64, Intake>>);
+
+impl Intakes {
+    fn of(&self, asker: u64) -> Intake {
+        let mut each = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        each.retain(|_, intake| intake.is_used());
+        each.entry(asker).or_insert_with(|| Intake::of_served_address(UNREAD_EACH)).clone()
+    }
+}
+
 /// One handshake begins after another.
-#[derive(Default, Clone)]
-struct Pace(Arc<tokio::sync::Mutex<()>>);
+#[derive(Default)]
+struct Pace(tokio::sync::Mutex<()>);
 
 impl Pace {
     async fn wait(&self) {
@@ -123,60 +146,108 @@ impl Pace {
     }
 }
 
-/// Serves one connection until it ends; returns why.
-async fn serve(
-    stream: TcpStream,
-    identity: &Identity,
-    peer: ServedPeer,
-    port: u16,
-    pace: Pace,
-) -> Result<String, PeerError> {
-    pace.wait().await;
-    let (chain, seen) = (peer.chain.clone(), peer.seen.clone());
-    // From here on the peer is told of what is new, so that nothing is lost while the handshake goes on. It is not told of
-    // transactions that were in the pool before.
-    let mut changes = chain.changes();
-    let mut next_pending = u64::MAX;
-    chain.pending(&mut next_pending);
-    let mut told = chain.head();
-    let mut random = [0; RANDOM_BYTES];
-    getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
-    let mut config = SessionConfig {
-        listen_port: port,
-        serves_snap: chain.serves_state(),
-        read_limit: READ_LIMIT,
-        ..identity.config().clone()
-    };
-    if let Some(head) = chain.head() {
-        (config.best_hash, config.total_difficulty) = (head.block.hash, head.total_difficulty);
+impl Server {
+    /// Serves one connection until it ends; returns why.
+    async fn serve(&self, stream: TcpStream, shaking: Seat) -> Result<String, PeerError> {
+        let peer = shaking.peer();
+        let (host, news) = (Arc::new(self.host(peer)), News::since_now(&self.chain));
+        let link = tokio::select! {
+            link = self.shake_hands(stream, host.clone()) => link?,
+            () = shaking.replaced() => return Ok("another peer has its place".into()),
+        };
+        let Some(seat) = self.ready.enter(peer).map(Arc::new) else {
+            return Ok("there is no place for another peer".into());
+        };
+        host.seat.set(seat.clone()).ok();
+        drop(shaking);
+        debug!("peer {}: {}", short(&link.peer.id), link.peer.hello.client_id);
+        tokio::select! {
+            outcome = tell(&link, news, &host.seen) => outcome,
+            () = seat.replaced() => Ok("another peer has its place".into()),
+        }
     }
-    let session = Session::accept(identity.key(), HandshakeSecrets::from_random(&random), config, 0)?;
-    let link = Link::open(stream, session, Arc::new(peer)).await?;
-    debug!("peer {}: {}", short(&link.peer.id), link.peer.hello.client_id);
+
+    fn host(&self, peer: Peer) -> ServedPeer {
+        ServedPeer {
+            chain: self.chain.clone(),
+            answering: self.answering.clone(),
+            seen: Seen::default(),
+            intake: self.intakes.of(peer.asker()),
+            peer,
+            seat: OnceLock::new(),
+        }
+    }
+
+    async fn shake_hands(&self, stream: TcpStream, host: Arc<ServedPeer>) -> Result<Arc<Link>, PeerError> {
+        self.pace.wait().await;
+        let mut random = [0; RANDOM_BYTES];
+        getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
+        let mut config = SessionConfig {
+            listen_port: self.port,
+            serves_snap: self.chain.serves_state(),
+            read_limit: LONGEST_UNASKED,
+            ..self.identity.config().clone()
+        };
+        if let Some(head) = self.chain.head() {
+            (config.best_hash, config.total_difficulty) = (head.block.hash, head.total_difficulty);
+        }
+        let secrets = HandshakeSecrets::from_random(&random);
+        let session = Session::accept(self.identity.key(), secrets, config, 0)?;
+        Link::open(stream, session, host).await
+    }
+}
+
+/// What a peer was told of last. It counts from before the handshake, so that nothing is lost while that goes on.
+struct News {
+    chain: SharedChain,
+    changes: watch::Receiver<u64>,
+    next_pending: u64,
+    head: Option<ServedHead>,
+}
+
+impl News {
+    fn since_now(chain: &SharedChain) -> Self {
+        let (changes, mut next_pending) = (chain.changes(), u64::MAX);
+        // A peer is not told of transactions that were in the pool before.
+        chain.pending(&mut next_pending);
+        Self { changes, next_pending, head: chain.head(), chain: chain.clone() }
+    }
+}
+
+/// Tells a peer of what is new until the connection ends; returns why.
+async fn tell(link: &Link, mut news: News, seen: &Seen) -> Result<String, PeerError> {
     let mut statuses = tokio::time::interval(STATUS_INTERVAL);
     loop {
         tokio::select! {
             reason = link.ended() => return Ok(reason.to_string()),
             _ = statuses.tick() => {
-                if let Some(head) = chain.head() {
-                    link.push(None, Push::Status(status(&head))).await?;
+                if let Some(head) = news.chain.head() {
+                    say(link, Push::Status(status(&head))).await?;
                 }
             }
-            Ok(()) = changes.changed() => {
-                let pending = chain.pending(&mut next_pending);
+            Ok(()) = news.changes.changed() => {
+                let pending = news.chain.pending(&mut news.next_pending);
                 let new: Vec<Vec<u8>> = pending.into_iter().filter(|transaction| seen.is_new(transaction)).collect();
                 if !new.is_empty() {
                     let payload = list_payload(new);
                     let items = Items::lists(&payload, MAX_PENDING, "transactions")?;
-                    link.push(None, Push::Transactions(items)).await?;
+                    say(link, Push::Transactions(items)).await?;
                 }
-                let head = chain.head();
-                if let (Some(block), true) = (head.map(|head| head.block), head != told) {
-                    link.push(None, Push::NewBlockHashes(vec![block])).await?;
+                let head = news.chain.head();
+                if let (Some(block), true) = (head.map(|head| head.block), head != news.head) {
+                    say(link, Push::NewBlockHashes(vec![block])).await?;
                 }
-                told = head;
+                news.head = head;
             }
         }
+    }
+}
+
+/// Sends an announcement. A peer that has been sent as many messages as it reads in a minute misses it.
+async fn say(link: &Link, push: Push<'_>) -> Result<(), PeerError> {
+    match link.push(None, push).await {
+        Err(PeerError::Limit(_)) => Ok(()),
+        other => other,
     }
 }
 
@@ -213,10 +284,17 @@ impl Default for Seen {
 struct ServedPeer {
     chain: SharedChain,
     answering: Arc<Answering>,
-    seen: Arc<Seen>,
-    /// Held until the last work for the peer has ended.
-    seat: Arc<Seat>,
+    seen: Seen,
     intake: Intake,
+    peer: Peer,
+    /// Held until the last work for the peer has ended; nothing before the peer has said who it is.
+    seat: OnceLock<Arc<Seat>>,
+}
+
+impl ServedPeer {
+    fn useful(&self) {
+        self.seat.get().iter().for_each(|seat| seat.useful());
+    }
 }
 
 impl Host for ServedPeer {
@@ -227,13 +305,13 @@ impl Host for ServedPeer {
     fn pushed(&self, push: Push<'_>) {
         if let Push::Transactions(transactions) = push {
             transactions.iter().take(MAX_SEEN).for_each(|transaction| self.seen.insert(transaction));
-            self.seat.useful();
-            self.chain.submit(transactions.iter().map(<[u8]>::to_vec).collect());
+            self.useful();
+            self.chain.submit(self.peer.asker(), transactions.iter().map(<[u8]>::to_vec).collect());
         }
     }
 
     fn requested(&self, id: u64, request: Request) -> Option<Vec<u8>> {
-        respond(&*self.chain, id, request).inspect(|_| self.seat.useful())
+        respond(&*self.chain, id, request).inspect(|_| self.useful())
     }
 
     fn block(&self, hash: B256) -> Option<Vec<u8>> {
@@ -244,6 +322,6 @@ impl Host for ServedPeer {
     }
 
     fn answering(&self) -> Option<(Arc<Answering>, Peer)> {
-        Some((self.answering.clone(), self.seat.peer()))
+        Some((self.answering.clone(), self.peer))
     }
 }

@@ -1,12 +1,12 @@
 //! Transactions of peers, handed to a service.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::{B256, hex, keccak256};
 use quick_cache::sync::Cache;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::service::Service;
@@ -14,23 +14,48 @@ use crate::service::Service;
 /// Longest transaction that is taken, in bytes; stock nodes skip longer ones.
 const MAX_TRANSACTION: usize = 128 * 1024;
 
-/// Most transactions of one message that are taken.
-const MAX_SUBMITTED: usize = 256;
-
-/// Most messages with transactions that are worked on. Further ones are dropped: their senders tell other nodes too.
-const MAX_SUBMITTING: usize = 8;
+/// Most transactions of one address that wait, and their bytes. Further ones are dropped: their senders tell other nodes
+/// too.
+const MAX_WAITING: usize = 256;
+const MAX_WAITING_BYTES: usize = 512 * 1024;
 
 /// Most transactions that are remembered, and the time for which each is. Every peer tells of every transaction.
 const MAX_REMEMBERED: usize = 4_096;
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// Sends transactions of peers as any caller would, once for all peers.
+/// Sends transactions of peers as any caller would, once for all peers. Each address has its own queue, so that one which
+/// sends many delays and drops its own only.
 pub(crate) struct Submitter {
     /// When each transaction was sent, by hash.
     sent: Cache<B256, Instant>,
     service: Arc<dyn Service>,
     runtime: Handle,
-    places: Arc<Semaphore>,
+    /// What waits, by address. An address with an entry has a task that sends.
+    waiting: Arc<Mutex<BTreeMap<u64, Waiting>>>,
+}
+
+/// The transactions of one address that wait.
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Waiting {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.queue.len() < MAX_WAITING && self.bytes.saturating_add(bytes) <= MAX_WAITING_BYTES
+    }
+
+    fn push(&mut self, raw: Vec<u8>) {
+        self.bytes = self.bytes.saturating_add(raw.len());
+        self.queue.push_back(raw);
+    }
+
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        let raw = self.queue.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(raw.len());
+        Some(raw)
+    }
 }
 
 impl Submitter {
@@ -40,42 +65,57 @@ impl Submitter {
             sent: Cache::new(MAX_REMEMBERED),
             service,
             runtime: Handle::current(),
-            places: Arc::new(Semaphore::new(MAX_SUBMITTING)),
+            waiting: Arc::default(),
         }
     }
 
-    /// The transactions that were not sent a moment ago; `None` without any.
-    fn new_ones(&self, transactions: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
-        let is_new = |raw: &Vec<u8>| {
-            let hash = keccak256(raw);
-            let known = self.sent.get(&hash).is_some_and(|sent| sent.elapsed() < REMEMBERED);
-            if !known {
-                self.sent.insert(hash, Instant::now());
-            }
-            !known
-        };
-        let short = transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION);
-        let new: Vec<Vec<u8>> = short.take(MAX_SUBMITTED).filter(is_new).collect();
-        (!new.is_empty()).then_some(new)
+    /// Whether a transaction was not sent a moment ago.
+    fn is_new(&self, hash: &B256) -> bool {
+        self.sent.get(hash).is_none_or(|sent| sent.elapsed() >= REMEMBERED)
     }
 
-    /// Sends transactions, each in RLP. What the service refuses is dropped: whoever sent it is told nothing.
-    pub(crate) fn submit(&self, transactions: Vec<Vec<u8>>) {
-        // Transactions that are dropped are not remembered.
-        let Ok(place) = self.places.clone().try_acquire_owned() else { return };
-        let Some(new) = self.new_ones(transactions) else { return };
-        let service = self.service.clone();
-        self.runtime.spawn(async move {
-            let _place = place;
-            for raw in new {
-                let params = hex::encode_prefixed(raw);
-                let message = serde_json::json!({
-                    "jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [params],
-                });
-                drop(service.answer(message.to_string().into_bytes()).await);
+    /// Sends transactions of an address, each in RLP. What the service refuses is dropped: whoever sent it is told nothing.
+    pub(crate) fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
+        let short = transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_WAITING);
+        let short: Vec<(B256, Vec<u8>)> = short.map(|raw| (keccak256(&raw), raw)).collect();
+        let mut waiting = lock(&self.waiting);
+        let sends = waiting.contains_key(&asker);
+        let own = waiting.entry(asker).or_default();
+        for (hash, raw) in short {
+            // Transactions that are dropped are not remembered.
+            if self.is_new(&hash) && own.has_room(raw.len()) {
+                self.sent.insert(hash, Instant::now());
+                own.push(raw);
             }
-        });
+        }
+        if !sends {
+            drop(waiting);
+            self.runtime.spawn(send_all(self.service.clone(), self.waiting.clone(), asker));
+        }
     }
+}
+
+/// Sends what waits of an address, until nothing waits.
+async fn send_all(service: Arc<dyn Service>, waiting: Arc<Mutex<BTreeMap<u64, Waiting>>>, asker: u64) {
+    loop {
+        let next = {
+            let mut waiting = lock(&waiting);
+            let next = waiting.get_mut(&asker).and_then(Waiting::pop);
+            if next.is_none() {
+                waiting.remove(&asker);
+            }
+            next
+        };
+        let Some(raw) = next else { return };
+        let message = serde_json::json!({
+            "jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [hex::encode_prefixed(raw)],
+        });
+        drop(service.answer(message.to_string().into_bytes()).await);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -104,16 +144,44 @@ mod tests {
         let submitter = Submitter::new(service.clone());
         let sent = async || {
             for _ in 0..100 {
-                submitter.submit(vec![vec![1; 100], vec![2; 100]]);
+                submitter.submit(1, vec![vec![1; 100], vec![2; 100]]);
                 tokio::task::yield_now().await;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
             service.0.load(Ordering::SeqCst)
         };
         assert_eq!(sent().await, 2);
-        submitter.submit(vec![vec![1; 100], vec![3; 100]]);
+        submitter.submit(1, vec![vec![1; 100], vec![3; 100]]);
         assert_eq!(sent().await, 3);
         tokio::time::sleep(REMEMBERED).await;
         assert_eq!(sent().await, 5, "a pool may take later what it refused once");
+    }
+    /// Answers nothing.
+    #[derive(Default)]
+    struct Slow(Mutex<Vec<usize>>);
+
+    impl Service for Slow {
+        fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+            lock(&self.0).push(message.len());
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_sends_many_drops_and_delays_its_own_only() {
+        let service = Arc::new(Slow::default());
+        let submitter = Submitter::new(service.clone());
+        for number in 0..10_000_u32 {
+            submitter.submit(1, vec![number.to_be_bytes().to_vec(), vec![number as u8; MAX_TRANSACTION]]);
+        }
+        let (count, bytes) =
+            lock(&submitter.waiting).get(&1).map(|own| (own.queue.len(), own.bytes)).unwrap();
+        assert!(count <= MAX_WAITING && bytes <= MAX_WAITING_BYTES, "{count} transactions, {bytes} bytes");
+        submitter.submit(2, vec![vec![7; 1_000]]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let sent = lock(&service.0).clone();
+        assert!(sent.iter().any(|length| *length > 2_000), "that of the other address: {sent:?}");
+        // What was dropped is taken later.
+        assert!(submitter.is_new(&keccak256(9_999_u32.to_be_bytes())));
     }
 }

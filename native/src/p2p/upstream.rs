@@ -79,10 +79,32 @@ impl Upstream for PeerUpstream {
     }
 
     fn address(&self) -> Option<IpAddr> {
-        self.node.address().host.parse().ok()
+        self.node.address().host.trim_matches(['[', ']']).parse().ok()
     }
 
     fn heads(&self) -> Option<Arc<Notify>> {
         Some(self.node.heads())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+
+    use super::super::node::random_key;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_has_the_address_that_it_was_named_by() {
+        let network = Network::regtest();
+        let identity = Arc::new(Identity::open(&network, B256::ZERO, None).unwrap());
+        let network = Arc::new(network);
+        for (host, address) in
+            [("127.0.0.9", Some("127.0.0.9")), ("[2001:db8::9]", Some("2001:db8::9")), ("localhost", None)]
+        {
+            let place = PeerAddress { id: *random_key().unwrap().id(), host: host.into(), port: 1 };
+            let peer = PeerUpstream::new(identity.clone(), place, network.clone(), Arc::default());
+            assert_eq!(peer.address(), address.map(|address| address.parse().unwrap()), "{host}");
+        }
     }
 }

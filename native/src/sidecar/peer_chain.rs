@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::service::SidecarService;
 use crate::follow::{FetchError, WINDOW, fetch_block, fetch_blocks, fetch_header, fetch_headers};
-use crate::p2p::{PeerChain, ServedBlock, ServedHead, Submitter, wait_out_of_turn};
+use crate::p2p::{PeerChain, ServedBlock, ServedHead, Submitter, TakeBlock, wait_out_of_turn};
 use crate::service::Service as _;
 
 /// The chain of a [`SidecarService`]: headers that it has verified, older ones and bodies from its node, states from the
@@ -142,24 +142,26 @@ impl PeerChain for NodeChain {
         found
     }
 
-    fn blocks(&self, first: u64, last: u64) -> Option<Vec<(ServedBlock, U256)>> {
-        let (node, mut found) = (&*self.service.parts().node, Vec::<(ServedBlock, U256)>::new());
-        while let Some(next) = first.checked_add(found.len() as u64).filter(|next| *next <= last) {
+    fn blocks(&self, first: u64, last: u64, take: &mut TakeBlock<'_>) -> Option<()> {
+        let (node, mut next, mut before) = (&*self.service.parts().node, first, None::<(B256, U256)>);
+        while next <= last {
             let some = self.wait(fetch_blocks(node, &self.network, next, last))?;
             if some.is_empty() {
                 return None;
             }
             for block in some {
-                let sum = match found.last() {
-                    None => self.total_difficulty(block.header.hash())?,
+                let hash = block.header.hash();
+                let sum = match before {
+                    None => self.total_difficulty(hash)?,
                     // The node changed its branch meanwhile.
-                    Some((before, _)) if block.header.parent_hash != before.header.hash() => return None,
+                    Some((before, _)) if block.header.parent_hash != before => return None,
                     Some((_, sum)) => sum.checked_add(work(&block)?)?,
                 };
-                found.push((served(block), sum));
+                (before, next) = (Some((hash, sum)), next.checked_add(1)?);
+                take(served(block), sum)?;
             }
         }
-        Some(found)
+        Some(())
     }
 
     fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource)) {
@@ -174,8 +176,8 @@ impl PeerChain for NodeChain {
         self.service.provable_block().is_some()
     }
 
-    fn submit(&self, transactions: Vec<Vec<u8>>) {
-        self.submitter.submit(transactions);
+    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
+        self.submitter.submit(asker, transactions);
     }
 
     /// Nothing: the node tells its own peers.

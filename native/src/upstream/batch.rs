@@ -60,7 +60,17 @@ pub(crate) async fn decode_incoming<B: AsRef<[u8]> + Send + Sync + 'static>(
     count: usize,
 ) -> Result<(Decoded, Held), UpstreamError> {
     let decoded = response.read(move |text| decode(text, first, count)).await??;
-    Ok((decoded, response.into_held()))
+    let mut held = response.into_held();
+    if let Decoded::Results(results) = &decoded {
+        held.shrink_to(bytes_of(results));
+    }
+    Ok((decoded, held))
+}
+
+/// The bytes of the texts of results.
+pub(super) fn bytes_of(results: &[UpstreamResult]) -> usize {
+    let length = |result: &UpstreamResult| result.as_ref().map_or(0, |text| text.get().len());
+    results.iter().map(length).fold(0, usize::saturating_add)
 }
 
 /// A transport that sends a batch and returns its response.

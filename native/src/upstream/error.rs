@@ -50,9 +50,7 @@ pub enum UpstreamError {
     #[error("upstream answer exceeds {0} bytes")]
     TooLarge(usize),
     /// The response was not read, because responses in memory use up their budget.
-    #[error(
-        "responses of upstreams that are being processed use up their memory budget; this one was not read"
-    )]
+    #[error("{}", RequestFailure::NoRoom)]
     NoRoom,
     /// The upstream returned an HTTP error status without a JSON-RPC body.
     #[error("upstream answered HTTP status {0}")]
@@ -96,6 +94,7 @@ impl From<RequestFailure> for UpstreamError {
         match failure {
             RequestFailure::Rpc { code, message } => Self::Rpc { code, message, data: None },
             RequestFailure::NotRecorded => Self::NotRecorded(String::new()),
+            RequestFailure::NoRoom => Self::NoRoom,
             RequestFailure::Malformed(reason) => Self::Malformed(reason.into()),
             RequestFailure::False(reason) => Self::False(reason),
             RequestFailure::Lacking(reason) => Self::Lacking(reason),
@@ -122,8 +121,7 @@ impl From<UpstreamError> for RequestFailure {
             },
             UpstreamError::NotRecorded(_) => Self::NotRecorded,
             UpstreamError::Busy { seconds, .. } => Self::Busy { seconds: Some(seconds) },
-            // The upstream is not at fault, and is asked again soon.
-            UpstreamError::NoRoom => Self::Busy { seconds: Some(1) },
+            UpstreamError::NoRoom => Self::NoRoom,
             UpstreamError::Status(429 | 503) => Self::Busy { seconds: None },
             UpstreamError::False(reason) => Self::False(reason),
             UpstreamError::Lacking(reason) => Self::Lacking(reason),

@@ -10,13 +10,14 @@ use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use rootlight::light::{UpstreamRequest, encode_batch};
 use rustls::ClientConfig;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use crate::budget::Held;
 
 use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
 use super::error::Secrets;
-use super::intake::{COPIES, Incoming, Intake};
+use super::intake::{Incoming, Intake, room_of};
 use super::reached::Reached;
 use super::{Upstream, UpstreamError, UpstreamResult, UrlError, tls};
 
@@ -25,6 +26,9 @@ const FIRST_ID: u64 = 1;
 
 /// Bytes that are taken from the budget at a time while a response is read.
 const READ_STEP: usize = 128 * 1024;
+
+/// Longest time for which a long response comes in while others wait for the room that it takes.
+const CONTENDED_READ: Duration = Duration::from_secs(2);
 
 /// Limits of an upstream over HTTP or WebSocket.
 #[derive(Debug, Clone)]
@@ -119,7 +123,7 @@ impl HttpUpstream {
         let (name, secrets) = (redact(url.as_str()), Secrets::of(url.as_str()));
         let batch = AtomicUsize::new(config.batch.max(1));
         let reached = Reached::of(url.as_str());
-        Ok(Self { url, name, secrets, client, config, batch, reached, intake: Intake::default() })
+        Ok(Self { url, name, secrets, client, config, batch, reached, intake: Intake::of_upstream() })
     }
 
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
@@ -183,20 +187,40 @@ impl HttpUpstream {
     async fn read(&self, mut response: reqwest::Response) -> Result<Incoming, Failure> {
         let limit = self.config.answer_bytes;
         let no_room = |_| Failure::last(UpstreamError::NoRoom);
-        let (mut bytes, mut held) = (Vec::new(), Held::default());
-        while let Some(chunk) = response.chunk().await.map_err(|failure| self.transport(failure))? {
+        let (mut bytes, mut held, begun) = (Vec::new(), Held::default(), Instant::now());
+        loop {
+            let Ok(chunk) = timeout(CONTENDED_READ, response.chunk()).await else {
+                self.hurry(&held, begun)?;
+                continue;
+            };
+            self.hurry(&held, begun)?;
+            let Some(chunk) = chunk.map_err(|failure| self.transport(failure))? else { break };
             if bytes.len().saturating_add(chunk.len()) > limit {
                 return Err(Failure::last(UpstreamError::TooLarge(limit)));
             }
             let length = bytes.len().saturating_add(chunk.len());
-            if length > held.bytes() / COPIES {
-                let more = (length - held.bytes() / COPIES).max(READ_STEP);
-                held.merge(self.intake.room(more.saturating_mul(COPIES)).await.map_err(no_room)?);
-                bytes.reserve_exact(more.max(chunk.len()));
+            let missing = room_of(length).saturating_sub(held.bytes());
+            if missing > 0 {
+                let more = missing.max(READ_STEP);
+                let room = match held.bytes() {
+                    0 => self.intake.first_room(more).await,
+                    _ => self.intake.room_now(more),
+                };
+                held.merge(room.map_err(no_room)?);
+                bytes.reserve_exact(READ_STEP.max(chunk.len()));
             }
             bytes.extend_from_slice(&chunk);
         }
         self.intake.admit(bytes, held).map_err(no_room)
+    }
+
+    /// Fails a response that takes long to come in while others wait for the room that it holds.
+    fn hurry(&self, held: &Held, begun: Instant) -> Result<(), Failure> {
+        let taken = begun.elapsed();
+        if held.bytes() == 0 || taken < CONTENDED_READ || !self.intake.is_contended() {
+            return Ok(());
+        }
+        Err(Failure::last(UpstreamError::Timeout(taken.as_millis())))
     }
 
     fn transport(&self, failure: reqwest::Error) -> Failure {

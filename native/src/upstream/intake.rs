@@ -11,8 +11,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-use super::{UpstreamError, UpstreamResult};
-use crate::budget::{self, Budget, Held};
+use super::batch::bytes_of;
+use super::{UpstreamError, UpstreamResult, asker};
+use crate::budget::{self, Budget, Held, Narrower};
 use crate::priority;
 
 /// Longest message that is read on a thread that serves connections, in bytes; reading it takes well below a
@@ -20,21 +21,36 @@ use crate::priority;
 pub(crate) const SHORT: usize = 16 * 1024;
 
 /// Copies of a message in memory while it is decoded: the bytes and their parts.
-pub(crate) const COPIES: usize = 2;
+const COPIES: usize = 2;
 
-/// Longest wait for room in the budget.
+/// The room of a message of so many bytes. Short ones take none: their number is limited elsewhere.
+pub(crate) const fn room_of(bytes: usize) -> usize {
+    if bytes > SHORT { bytes.saturating_mul(COPIES) } else { 0 }
+}
+
+/// Longest wait for the first room of a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Messages of one source that are worked on at the same time.
 const AT_WORK: usize = 2;
 
+/// Bytes of a source's share that its callers leave to the program itself, which is enough for any of its own responses.
+const LEFT_BY_CALLERS: usize = 8 * 1024 * 1024;
+
 /// The way in of one source.
+///
+/// Nobody who holds room waits for more: what does not fit is refused, so that those who hold room end and give it back.
+/// Only who holds nothing waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Intake(Arc<Source>);
 
 #[derive(Debug)]
 struct Source {
+    callers: Budget,
     share: Budget,
+    /// The limit of all sources of this kind.
+    kind: Option<&'static Budget>,
+    all: &'static Budget,
     turns: Arc<Semaphore>,
 }
 
@@ -48,36 +64,85 @@ impl From<NoRoom> for UpstreamError {
     }
 }
 
-impl Default for Intake {
-    fn default() -> Self {
-        Self(Arc::new(Source { share: budget::of_one_source(), turns: Arc::new(Semaphore::new(AT_WORK)) }))
-    }
-}
-
 impl Intake {
-    /// The bytes that this source may take at most.
+    /// That of an upstream which the user has chosen.
+    pub(crate) fn of_upstream() -> Self {
+        Self::new(budget::of_one_source(), None, budget::upstreams())
+    }
+
+    /// That of a peer whose chain is read.
+    pub(crate) fn of_peer() -> Self {
+        Self::new(budget::of_one_source(), Some(budget::peers()), budget::upstreams())
+    }
+
+    /// That of all served peers of one address, which can take this many bytes. They take no room from the sources.
+    pub(crate) fn of_served_address(bytes: usize) -> Self {
+        Self::new(bytes, None, budget::served_peers())
+    }
+
+    fn new(share: usize, kind: Option<&'static Budget>, all: &'static Budget) -> Self {
+        Self(Arc::new(Source {
+            callers: Budget::new(share.saturating_sub(LEFT_BY_CALLERS)),
+            share: Budget::new(share),
+            kind,
+            all,
+            turns: Arc::new(Semaphore::new(AT_WORK)),
+        }))
+    }
+
+    /// The bytes that the work for one request may take at most.
     pub(crate) fn most(&self) -> usize {
-        self.0.share.all()
+        self.0.callers.all()
     }
 
-    /// Waits for room, in this source's share first, so that a source does not hold what others wait for.
-    pub(crate) async fn room(&self, bytes: usize) -> Result<Held, NoRoom> {
-        let taking = async {
-            let own = self.0.share.take(bytes).await;
-            budget::upstreams().take(bytes).await.of_share(own)
+    /// Whether anything else has this way in.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// Whether others wait for room that this source takes, or were refused some lately.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.0.all.is_contended() || self.0.kind.is_some_and(Budget::is_contended)
+    }
+
+    /// Waits for room, in the narrow limits first, so that a source does not hold what others wait for.
+    async fn room(&self, is_caller: bool, bytes: usize) -> Held {
+        let Source { callers, share, kind, all, .. } = &*self.0;
+        let optional = async |budget: Option<&Budget>| match budget {
+            Some(budget) => budget.take(bytes).await,
+            None => Held::default(),
         };
-        tokio::time::timeout(PATIENCE, taking).await.map_err(|_| NoRoom)
+        let callers = optional(is_caller.then_some(callers)).await;
+        let (share, kind) = (share.take(bytes).await, optional(*kind).await);
+        let held = all.take(bytes).await.also(Narrower::Share, share).also(Narrower::Kind, kind);
+        held.also(Narrower::Callers, callers)
     }
 
-    /// Takes room if there is some now.
+    /// Waits a while for the first room of a response.
+    pub(crate) async fn first_room(&self, bytes: usize) -> Result<Held, NoRoom> {
+        let room = self.room(asker().is_some(), bytes);
+        tokio::time::timeout(PATIENCE, room).await.map_err(|_| NoRoom)
+    }
+
+    /// Takes room if there is some now. The work for callers leaves a part to the program itself.
     pub(crate) fn room_now(&self, bytes: usize) -> Result<Held, NoRoom> {
-        let own = self.0.share.take_or_refuse(bytes).ok_or(NoRoom)?;
-        Ok(budget::upstreams().take_or_refuse(bytes).ok_or(NoRoom)?.of_share(own))
+        self.room_for(asker().is_some(), bytes)
     }
 
-    /// Lets bytes in. `held` is what was taken for them while they came; what is missing is taken now, or refused.
+    /// As [`Self::room_now`], where the work for a caller is done by a task of the program.
+    pub(crate) fn room_for(&self, is_caller: bool, bytes: usize) -> Result<Held, NoRoom> {
+        let Source { callers, share, kind, all, .. } = &*self.0;
+        let take = |budget: &Budget| budget.take_or_refuse(bytes).ok_or(NoRoom);
+        let optional = |budget: Option<&Budget>| budget.map_or(Ok(Held::default()), take);
+        let callers = optional(is_caller.then_some(callers))?;
+        let (share, kind) = (take(share)?, optional(*kind)?);
+        let held = take(all)?.also(Narrower::Share, share).also(Narrower::Kind, kind);
+        Ok(held.also(Narrower::Callers, callers))
+    }
+
+    /// Lets bytes in, with the room that was taken for them and their decoded form.
     pub(crate) fn admit<B: AsRef<[u8]>>(&self, bytes: B, mut held: Held) -> Result<Incoming<B>, NoRoom> {
-        let wanted = bytes.as_ref().len().saturating_mul(COPIES);
+        let wanted = room_of(bytes.as_ref().len());
         held.shrink_to(wanted);
         let missing = wanted.saturating_sub(held.bytes());
         if missing > 0 {
@@ -95,17 +160,17 @@ impl Intake {
         self.apart(bytes.as_ref().len(), move || (look(&bytes), bytes)).await
     }
 
-    /// Works on something that takes this many bytes: waits for room for them, and for a turn of this source if the work
-    /// is long. Returns the outcome and the room. Fails too if the source may never take so many bytes.
+    /// Works on something that takes this many bytes: takes room for them, and waits for a turn of this source if the work
+    /// is long. Returns the outcome and the room.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         bytes: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(T, Held), NoRoom> {
-        if bytes > self.0.share.all() {
+        if bytes > self.most() {
             return Err(NoRoom);
         }
-        let held = if bytes > SHORT { self.room(bytes).await? } else { Held::default() };
+        let held = if bytes > SHORT { self.room_now(bytes)? } else { Held::default() };
         // The work holds its room also if nobody waits for it any more.
         self.apart(bytes, move || (work(), held)).await
     }
@@ -131,8 +196,7 @@ impl Intake {
 
 /// Takes room for results that a source made without any. There are errors in their place if there is none.
 pub(super) async fn hold(results: Vec<UpstreamResult>) -> (Vec<UpstreamResult>, Held) {
-    let length = |result: &UpstreamResult| result.as_ref().map_or(0, |text| text.get().len());
-    let bytes = results.iter().map(length).fold(0, usize::saturating_add);
+    let bytes = bytes_of(&results);
     if bytes <= SHORT {
         return (results, Held::default());
     }
@@ -197,7 +261,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Incoming<B> {
 pub(crate) struct Unread {
     intake: Intake,
     held: Held,
-    wait: Option<BoxFuture<'static, Result<Held, NoRoom>>>,
+    wait: Option<BoxFuture<'static, Held>>,
 }
 
 impl Unread {
@@ -205,9 +269,10 @@ impl Unread {
         Self { intake, held: Held::default(), wait: None }
     }
 
-    /// The bytes of room that are missing before more is received, if `unread` bytes wait. Gives back what is too much.
-    pub(crate) fn missing(&mut self, unread: usize) -> usize {
-        let wanted = if unread > SHORT { unread.saturating_mul(COPIES) } else { 0 };
+    /// The bytes of room that are missing before more is received, if so many bytes wait or will be the next message. Gives
+    /// back what is too much.
+    pub(crate) fn missing(&mut self, bytes: usize) -> usize {
+        let wanted = room_of(bytes);
         // A little too much is kept, because more bytes follow.
         if self.held.bytes() > wanted.saturating_mul(2) {
             self.held.shrink_to(wanted);
@@ -215,19 +280,76 @@ impl Unread {
         wanted.saturating_sub(self.held.bytes())
     }
 
-    /// Waits for more room. The wait goes on where it was if the caller comes back.
-    pub(crate) async fn more(&mut self, missing: usize) -> Result<(), NoRoom> {
-        let intake = self.intake.clone();
-        let wait = self.wait.get_or_insert_with(|| Box::pin(async move { intake.room(missing).await }));
-        let room = wait.await;
-        self.wait = None;
-        self.held.merge(room?);
-        Ok(())
+    /// Waits for the room that is missing, for as long as it takes. The wait goes on where it was if the caller comes back.
+    pub(crate) async fn more(&mut self, missing: usize) {
+        if self.wait.is_none() {
+            let all = std::mem::take(&mut self.held).bytes().saturating_add(missing);
+            let intake = self.intake.clone();
+            self.wait = Some(Box::pin(async move { intake.room(false, all).await }));
+        }
+        if let Some(wait) = &mut self.wait {
+            self.held = wait.await;
+            self.wait = None;
+        }
     }
 
     /// Lets a whole message in, with the room that was taken for it.
     pub(crate) fn admit(&mut self, bytes: Vec<u8>) -> Result<Incoming, NoRoom> {
-        let held = self.held.split(bytes.len().saturating_mul(COPIES));
+        let held = self.held.split(room_of(bytes.len()));
         self.intake.admit(bytes, held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::asked_by;
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    /// A source whose limits are its own, so that tests do not wait for each other.
+    fn source(share: usize, all: usize) -> Intake {
+        Intake::new(share, None, Box::leak(Box::new(Budget::new(all))))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_leave_a_part_of_a_source_to_the_program() {
+        let intake = source(32 * MIB, 64 * MIB);
+        let callers = async |bytes| asked_by(7, async { intake.room_now(bytes) }).await;
+        let held = callers(24 * MIB).await.unwrap();
+        assert!(callers(MIB).await.is_err(), "they have all that they may have");
+        let own = intake.room_now(8 * MIB).unwrap();
+        assert!(intake.room_now(MIB).is_err());
+        drop(held);
+        assert!(callers(MIB).await.is_ok());
+        drop(own);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_holds_room_is_refused_and_who_holds_none_waits() {
+        let intake = source(8 * MIB, 64 * MIB);
+        let held = intake.room_now(6 * MIB).unwrap();
+        let message = intake.admit(vec![0_u8; MIB], held).unwrap();
+        assert!(message.read_into(7 * MIB, |_| ()).await.is_err(), "it holds the message");
+        assert!(intake.first_room(7 * MIB).await.is_err(), "not for ever");
+        let mut unread = Unread::new(intake.clone());
+        assert_eq!(unread.missing(4 * MIB), 8 * MIB);
+        tokio::select! {
+            () = unread.more(8 * MIB) => panic!("there is no room"),
+            () = tokio::time::sleep(PATIENCE * 10) => {}
+        }
+        assert!(intake.0.share.is_contended() && !intake.is_contended(), "it waits for itself only");
+        drop(message);
+        unread.more(8 * MIB).await;
+        assert_eq!(unread.missing(4 * MIB), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn short_messages_take_no_room() {
+        let intake = source(MIB, MIB);
+        let _all = intake.room_now(MIB).unwrap();
+        let short = intake.admit(vec![0_u8; SHORT], Held::default()).unwrap();
+        assert!(short.read(<[u8]>::len).await.is_ok());
+        assert!(intake.admit(vec![0_u8; SHORT + 1], Held::default()).is_err());
     }
 }

@@ -16,7 +16,7 @@ use super::error::Secrets;
 use super::http::redact;
 use super::reached::Reached;
 use super::ws_link::{Link, OutgoingBatch};
-use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError};
+use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
 use crate::budget::Held;
 
 /// Most batches that wait for the connection's task.
@@ -83,7 +83,8 @@ impl Exchange for WsUpstream {
             let first = self.next.fetch_add(requests.len() as u64, Ordering::Relaxed);
             let body = encode_batch(requests, first);
             let (answer, answered) = oneshot::channel();
-            let order = OutgoingBatch { first, count: requests.len(), body, answer };
+            let (count, is_caller) = (requests.len(), asker().is_some());
+            let order = OutgoingBatch { first, count, body, is_caller, answer };
             self.orders().await.send(order).await.map_err(|_| gone())?;
             match answered.await.map_err(|_| gone())? {
                 Ok(response) => decode_incoming(response, first, requests.len()).await,

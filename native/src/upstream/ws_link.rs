@@ -17,10 +17,9 @@ use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_asyn
 use tracing::debug;
 
 use super::error::Secrets;
-use super::intake::{Incoming, Intake, NoRoom};
+use super::intake::{Incoming, Intake, NoRoom, room_of};
 use super::reached::Reached;
 use super::{HttpConfig, UpstreamError, tls};
-use crate::budget::Held;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -47,6 +46,8 @@ pub(super) struct OutgoingBatch {
     pub(super) count: usize,
     /// The batch as JSON text.
     pub(super) body: String,
+    /// Whether a caller asks, and not the program itself.
+    pub(super) is_caller: bool,
     /// Receives the response. The caller decodes it, so that other batches do not wait meanwhile.
     pub(super) answer: oneshot::Sender<Result<Incoming<Utf8Bytes>, UpstreamError>>,
 }
@@ -146,7 +147,7 @@ impl Link {
             reached,
             waiting: Vec::new(),
             failures: 0,
-            intake: Intake::default(),
+            intake: Intake::of_upstream(),
             subscribed: false,
             asked: 0,
             strays: Meter::new(STRAYS, STRAY_BYTES),
@@ -332,7 +333,9 @@ impl Link {
         self.failures = 0;
         let order = self.waiting.remove(place).order;
         // The connection's task must not wait for room, because its other batches would wait with it.
-        let answer = self.intake.admit(text, Held::default()).map_err(|NoRoom| UpstreamError::NoRoom);
+        let room = self.intake.room_for(order.is_caller, room_of(length));
+        let answer = room.and_then(|room| self.intake.admit(text, room));
+        let answer = answer.map_err(|NoRoom| UpstreamError::NoRoom);
         let _ = order.answer.send(answer);
         Ok(())
     }

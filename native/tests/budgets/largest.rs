@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, keccak256};
+use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::light::UpstreamRequest;
 use rootlight::types::BlockRef;
 use rootlight::types::rlp::put_str;
 use rootlight_native::budget;
 use rootlight_native::p2p::PeerAddress;
-use rootlight_native::upstream::{Upstream as _, UpstreamError};
+use rootlight_native::service::{Caller, HeldAnswer, Service};
+use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream as _, UpstreamError};
 use rootlight_p2p::message::{Message, Push, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
@@ -20,6 +22,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use crate::common::{config, start_service};
 use crate::peer::{Given, LONG, Peer, genesis, header, root, transactions};
 
 /// Number of blocks that are asked for at the same time.
@@ -162,6 +165,82 @@ async fn bodies_with_the_right_root_are_converted_within_the_budget() {
     assert!(errors.iter().all(|error| *error == UpstreamError::NoRoom), "{errors:?}");
 }
 
+/// Nobody who holds room waits for more, so some blocks of each round are answered, and none waits for the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
+    let _alone = super::UPSTREAMS.lock().await;
+    let body = transactions(300, 5_000);
+    let (given, requests) = block(6_800_000, root(&body), body);
+    let peer = Peer::start(200, given).await;
+    let upstream = peer.upstream();
+    let (mut left, mut rounds) = (14, 0);
+    while left > 0 {
+        let (results, held) = upstream.request_held(requests[..left].to_vec()).await;
+        let given = results.iter().filter(|result| result.is_ok()).count();
+        assert!(given > 0, "round {rounds}: {:?}", results.first());
+        assert!(budget::upstreams().taken() <= OF_ONE);
+        drop(held);
+        left -= given;
+        rounds += 1;
+    }
+    assert!(rounds > 1, "the batch is longer than the room for it");
+}
+
+/// Gives long results.
+pub(crate) struct Long;
+
+impl Service for Long {
+    fn answer_to<'a>(&'a self, _: &'a Caller, _: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "7".repeat(6 << 20));
+        Box::pin(async move { HeldAnswer::served(Some(answer)) })
+    }
+}
+
+/// Waits until this much of the budget is taken.
+async fn taken(bytes: usize) {
+    for _ in 0..6_000 {
+        if budget::upstreams().taken() >= bytes {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{} bytes are taken", budget::upstreams().taken());
+}
+
+/// Anybody can be a peer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peers_waiting() {
+    let _alone = super::UPSTREAMS.lock().await;
+    let server = start_service(config(), Arc::new(Long)).await;
+    let chosen = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
+    let (given, requests) = block(u64::MAX, B256::ZERO, transactions(1_400, 5_000));
+    let mut asking = Vec::new();
+    for _ in 0..6 {
+        let (peer, request) = (Peer::start_unfinished(200, given.clone()).await, requests[0].clone());
+        asking.push(tokio::spawn(async move { peer.upstream().request(vec![request]).await }));
+    }
+    // Two of their messages and not a third fit in what peers may take.
+    taken(24 << 20).await;
+    let (results, held) = chosen.request_held(vec![UpstreamRequest::new("eth_call", "[]".into())]).await;
+    let length = results[0].as_ref().map(|text| text.get().len());
+    assert!(length.as_ref().is_ok_and(|length| *length > 5 << 20), "{length:?}");
+    drop(held);
+    let body = transactions(300, 5_000);
+    let (given, requests) = block(6_800_000, root(&body), body);
+    let honest = Peer::start(200, given).await;
+    let upstream = honest.upstream();
+    let mut results = Vec::new();
+    // They are left while others wait for the room.
+    for _ in 0..30 {
+        results = upstream.request(vec![requests[0].clone()]).await;
+        if results[0].is_ok() {
+            break;
+        }
+    }
+    assert!(results[0].is_ok(), "{:?}", results[0]);
+    asking.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_other_response_at_its_largest_is_within_the_budget() {
     let header = header(100, B256::ZERO, 1, 40);
@@ -187,14 +266,58 @@ async fn every_other_response_at_its_largest_is_within_the_budget() {
     assert!(says_or_late(&errors, "asked for"), "{errors:?}");
 }
 
-/// Payload of a message that is longer than any that a test above sends.
+/// An HTTP server that sends all but the last byte of a long response.
+async fn unfinished_upstream() -> HttpUpstream {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 1 << 16];
+                let _ = stream.read(&mut buffer).await;
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", 11 << 20);
+                let _ = stream.write_all(head.as_bytes()).await;
+                let _ = stream.write_all(&vec![b' '; (11 << 20) - 1]).await;
+                while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
+            });
+        }
+    });
+    HttpUpstream::new(&url, HttpConfig { timeout: Duration::from_secs(600), ..HttpConfig::default() })
+        .unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pushes_at_their_largest_are_dropped_within_the_budget() {
+async fn responses_that_upstreams_do_not_finish_keep_no_other_upstream_waiting() {
     let _alone = super::UPSTREAMS.lock().await;
-    let mut block = Vec::new();
-    put_str(&mut block, &vec![7; LONG]);
-    let payload = Message::Push(Push::Block(&block)).encode();
-    assert!(payload.len() > LONG);
+    let call = || vec![UpstreamRequest::new("eth_call", "[]".into())];
+    let mut asking = Vec::new();
+    for _ in 0..4 {
+        let upstream = unfinished_upstream().await;
+        asking.push(tokio::spawn(async move { upstream.request_held(call()).await }));
+    }
+    taken(40 << 20).await;
+    let server = start_service(config(), Arc::new(Long)).await;
+    let honest = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
+    let mut result = Err(UpstreamError::NoRoom);
+    for _ in 0..30 {
+        result = honest.request(call()).await.remove(0);
+        if result.is_ok() {
+            break;
+        }
+    }
+    assert!(result.is_ok(), "{result:?}");
+    asking.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Nobody asked for a block.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pushes_at_their_largest_are_dropped_within_the_budget_and_longer_ones_end_the_connection() {
+    let _alone = super::UPSTREAMS.lock().await;
+    let pushed = |length: usize| {
+        let mut block = Vec::new();
+        put_str(&mut block, &vec![7; length]);
+        Message::Push(Push::Block(&block)).encode()
+    };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let key = NodeKey::from_bytes(&[3; 32]).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -215,7 +338,7 @@ async fn pushes_at_their_largest_are_dropped_within_the_budget() {
         stream.write_all(&session.take_output()).await.unwrap();
     }
     for _ in 0..8 {
-        session.send_message(&payload, 0).unwrap();
+        session.send_message(&pushed(2_000_000), 0).unwrap();
         stream.write_all(&session.take_output()).await.unwrap();
     }
     let best = BlockRef { number: 77, hash: B256::ZERO };
@@ -225,4 +348,8 @@ async fn pushes_at_their_largest_are_dropped_within_the_budget() {
     assert_eq!(head.unwrap().get(), "\"0x4d\"", "the connection goes on");
     let (most, grown) = (watch.held.load(Ordering::SeqCst), watch.grown.load(Ordering::SeqCst));
     assert!(most > 0 && most <= OF_ONE && grown <= GROWTH, "{most} bytes held, grown by {grown}");
+    session.send_message(&pushed(LONG), 0).unwrap();
+    let rest = session.take_output();
+    let ended = async { while stream.write_all(&rest).await.is_ok() {} };
+    tokio::time::timeout(super::PATIENCE, ended).await.expect("the connection ends");
 }

@@ -24,6 +24,9 @@ use tokio::net::{TcpListener, TcpStream};
 /// Nearly the longest message that a session sends.
 pub const LONG: usize = 7_500_000;
 
+/// Nearly the longest run of headers that is read.
+pub const LONG_HEADERS: usize = 4_000_000;
+
 pub fn genesis() -> B256 {
     Network::mainnet().genesis_hash
 }
@@ -91,7 +94,7 @@ pub fn respond(id: u64, request: Request, given: &Given) -> Option<Vec<u8>> {
         }
         Request::Headers { count, .. } => {
             let count = usize::try_from(count).ok()?;
-            let one = header(100, B256::ZERO, 1, LONG / count).encode(HeaderForm::Full);
+            let one = header(100, B256::ZERO, 1, LONG_HEADERS / count).encode(HeaderForm::Full);
             let payload = list_payload(vec![one; count]);
             encode(Response::Headers(Items::lists(&payload, count, "headers").ok()?))
         }
@@ -129,6 +132,15 @@ pub struct Peer {
 
 impl Peer {
     pub async fn start(best: u64, given: Given) -> Self {
+        Self::start_with(best, given, false).await
+    }
+
+    /// A peer that sends no message of more than a megabyte to its end.
+    pub async fn start_unfinished(best: u64, given: Given) -> Self {
+        Self::start_with(best, given, true).await
+    }
+
+    async fn start_with(best: u64, given: Given, unfinished: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let key = NodeKey::from_bytes(&[3; 32]).unwrap();
@@ -137,7 +149,7 @@ impl Peer {
         let count = answered.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(speak(stream, key.clone(), best, given.clone(), count.clone()));
+                tokio::spawn(speak(stream, key.clone(), best, given.clone(), unfinished, count.clone()));
             }
         });
         Self { address, answered }
@@ -155,6 +167,7 @@ async fn speak(
     key: NodeKey,
     best: u64,
     given: Given,
+    unfinished: bool,
     answered: Arc<AtomicUsize>,
 ) -> Option<()> {
     let network = PeerNetwork::of(&Network::mainnet()).unwrap();
@@ -182,7 +195,15 @@ async fn speak(
             };
             if let Some(payload) = payload {
                 session.send_message(&payload, 0).ok()?;
-                stream.write_all(&session.take_output()).await.ok()?;
+                let mut output = session.take_output();
+                if unfinished && output.len() > 1 << 20 {
+                    output.truncate(output.len() - 16);
+                    stream.write_all(&output).await.ok()?;
+                    // Until the other side has had enough.
+                    while stream.read(&mut buffer).await.ok()? > 0 {}
+                    return None;
+                }
+                stream.write_all(&output).await.ok()?;
             }
         }
         let output = session.take_output();

@@ -118,7 +118,7 @@ impl PeerChain for RecordedChain {
         }
     }
 
-    fn submit(&self, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, _asker: u64, transactions: Vec<Vec<u8>>) {
         self.submitted.lock().unwrap().extend(transactions);
     }
 

@@ -62,8 +62,8 @@ impl PeerChain for Counted {
         self.inner.with_state(number, read);
     }
 
-    fn submit(&self, transactions: Vec<Vec<u8>>) {
-        self.inner.submit(transactions);
+    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
+        self.inner.submit(asker, transactions);
     }
 
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use rootlight::dev::Mining;
+use rootlight::types::rlp::put_list;
 use rootlight_native::local::LocalOptions;
 use rootlight_native::p2p::{LocalChain, PeerAddress, PeerChain as _};
 use rootlight_native::service::{Caller, Peer as Connection, Service};
-use rootlight_p2p::message::{Message, Request};
+use rootlight_p2p::message::{Items, Message, Push, Request};
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{CloseReason, Event, Session, SessionConfig};
 use serde_json::{Value, json};
@@ -24,6 +25,9 @@ use crate::recorded::{ask, light};
 
 /// Longest wait of a well-behaved client beside others: much more than it needs, and less than one silence of a peer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same where several peers have to be left one after another, on a machine that does much else.
+const LEAVING: Duration = Duration::from_secs(60);
 
 /// Sends requests for so many headers up to the head.
 async fn request(peer: &mut Peer, hash: B256, count: u64, ids: std::ops::Range<u64>) {
@@ -220,6 +224,62 @@ async fn idle_peers_of_four_addresses_do_not_keep_a_newcomer_out() {
         timeout(PATIENCE, response(&mut newcomer, 1)).await.expect("a response in time");
         held.push(newcomer);
     }
+}
+
+/// Connections without a word from more addresses than there are places. A peer that shakes hands is served.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_do_not_shake_hands_do_not_keep_a_newcomer_out() {
+    let Some(chain) = RecordedChain::read(400) else { return };
+    let (genesis, head) = (chain.hash_at(0).unwrap(), chain.hash_at(400).unwrap());
+    let (_server, address) = serve(chain).await;
+    let mut held = Vec::new();
+    for last in 10..60 {
+        for _ in 0..4 {
+            held.push(connect(&format!("127.0.0.{last}"), &address).await.unwrap());
+        }
+    }
+    let stream = connect("127.0.0.2", &address).await.unwrap();
+    let newcomer = timeout(PATIENCE, Peer::shake_hands(stream, &address, genesis)).await;
+    let mut newcomer = newcomer.expect("a handshake in time").expect("a place");
+    request(&mut newcomer, head, 1, 1..2).await;
+    timeout(PATIENCE, response(&mut newcomer, 1)).await.expect("a response in time");
+}
+
+/// A message with transactions of so many bytes.
+fn transactions(bytes: usize) -> Vec<u8> {
+    let mut one = Vec::new();
+    put_list(&mut one, &vec![7; bytes]);
+    Message::Push(Push::Transactions(Items::lists(&one, 1, "transactions").unwrap())).encode()
+}
+
+/// Ten addresses send long messages and not the last bytes of them. A long message of another one is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_peers_do_not_finish_keep_no_other_peer_waiting() {
+    let Some(chain) = RecordedChain::read(400) else { return };
+    let (genesis, head) = (chain.hash_at(0).unwrap(), chain.hash_at(400).unwrap());
+    let (_server, address) = serve(chain.clone()).await;
+    let long = transactions(2_000_000);
+    let mut held = Vec::new();
+    for last in 10..20 {
+        let stream = connect(&format!("127.0.0.{last}"), &address).await.unwrap();
+        let mut peer = Peer::shake_hands(stream, &address, genesis).await.expect("a place");
+        peer.session.send_message(&long, 0).unwrap();
+        let output = peer.session.take_output();
+        held.push(tokio::spawn(async move {
+            // The server reads this when it has room.
+            let _ = peer.stream.write_all(&output[..output.len() - 16]).await;
+            sleep(LEAVING).await;
+        }));
+    }
+    let stream = connect("127.0.0.2", &address).await.unwrap();
+    let mut honest = Peer::shake_hands(stream, &address, genesis).await.expect("a place");
+    honest.session.send_message(&long, 0).unwrap();
+    let output = honest.session.take_output();
+    timeout(LEAVING, honest.stream.write_all(&output)).await.expect("read in time").unwrap();
+    request(&mut honest, head, 1, 1..2).await;
+    timeout(LEAVING, response(&mut honest, 1)).await.expect("a response in time");
+    assert_eq!(chain.submitted.lock().unwrap().len(), 1, "the message was read");
+    held.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 impl Peer {

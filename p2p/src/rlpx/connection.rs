@@ -66,7 +66,8 @@ impl Connection {
         Self { state, input: Vec::new(), start: 0, output, read_limit: READ_BEFORE_HELLO }
     }
 
-    /// Sets the most bytes of a frame's code and payload that are read from now on, at most [`MAX_FRAME_READ`].
+    /// Sets the most bytes of a frame's code and payload that are read from now on, at most [`MAX_FRAME_READ`]. A frame that
+    /// has begun is read whole.
     pub fn set_read_limit(&mut self, bytes: usize) {
         self.read_limit = bytes.min(MAX_FRAME_READ);
     }
@@ -78,7 +79,7 @@ impl Connection {
             return Err(RlpxError::Failed);
         }
         let unread = self.input.len().saturating_sub(self.start).saturating_add(bytes.len());
-        let most = self.read_limit.saturating_add(MAX_UNREAD);
+        let most = self.begun_frame().unwrap_or(0).max(self.read_limit).saturating_add(MAX_UNREAD);
         if unread > most {
             return self.fail(RlpxError::Unread(most));
         }
@@ -111,6 +112,14 @@ impl Connection {
     /// Number of bytes that were fed and that are no part of a frame that was taken.
     pub fn unread(&self) -> usize {
         self.input.len().saturating_sub(self.start)
+    }
+
+    /// The size of the frame of which a call of [`next_frame`](Self::next_frame) has read the header only.
+    pub fn begun_frame(&self) -> Option<usize> {
+        match &self.state {
+            State::Open(open) => open.reader.begun(),
+            _ => None,
+        }
     }
 
     /// The size of the frame that the next call of [`next_frame`](Self::next_frame) decrypts, if it is known: that of a

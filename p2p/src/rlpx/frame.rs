@@ -69,7 +69,12 @@ impl FrameReader {
         Ok((taken.saturating_add(padded).saturating_add(MAC_BYTES), Some(frame)))
     }
 
-    /// The size of the frame whose header was read, if so many bytes hold the rest of it.
+    /// The size of the frame whose header was read and whose body was not.
+    pub(super) const fn begun(&self) -> Option<usize> {
+        self.size
+    }
+
+    /// As [`begun`](Self::begun), if so many bytes hold the rest of the frame.
     pub(super) fn whole(&self, unread: usize) -> Option<usize> {
         let rest = |size: &usize| size.next_multiple_of(HEADER_BYTES).saturating_add(MAC_BYTES);
         self.size.filter(|size| unread >= rest(size))

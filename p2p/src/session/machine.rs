@@ -223,6 +223,19 @@ impl Session {
         self.connection.unread()
     }
 
+    /// Sets the most bytes of a message that are read from now on, at most those of the configuration. The session ends with a
+    /// longer message; one that has begun is read whole.
+    pub fn set_read_limit(&mut self, bytes: usize) {
+        if self.is_ready() {
+            self.connection.set_read_limit(bytes.min(self.config.read_limit));
+        }
+    }
+
+    /// The size of the message of which the first bytes alone have come, if it is known.
+    pub fn begun_message(&self) -> Option<usize> {
+        self.connection.begun_frame()
+    }
+
     /// The size of the message that the next call of [`next_event`](Self::next_event) decrypts first, if it is known; it is
     /// for messages of more bytes than are received at once.
     pub fn whole_message(&self) -> Option<usize> {

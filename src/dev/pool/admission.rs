@@ -120,7 +120,9 @@ impl PoolRules {
         if nonce.value() < next {
             return Err(PoolError::NonceTooLow);
         }
-        if nonce.value() >= next.saturating_add(U256::from(self.account_slots)) {
+        // No nonce comes after the last one (EIP-2681).
+        let last = U256::from(u64::MAX);
+        if nonce.value() >= next.saturating_add(U256::from(self.account_slots)).min(last) {
             return Err(PoolError::NonceTooHigh);
         }
         Ok(())

@@ -100,9 +100,9 @@ impl Capabilities {
                 }
                 None
             }
-            // "There is none" is not a fault if nothing shows that the fact exists, and neither is a request that was not
-            // sent.
-            Err(Cause::Denied | Cause::Call(RequestFailure::Unasked(_))) => None,
+            // "There is none" is not a fault if nothing shows that the fact exists. A request that was not sent and a
+            // response that was not read say nothing.
+            Err(Cause::Denied | Cause::Call(RequestFailure::Unasked(_) | RequestFailure::NoRoom)) => None,
             Err(Cause::NoAbsence(_)) => {
                 self.absence = Some(false);
                 None
@@ -239,7 +239,7 @@ impl HeaderSync {
                 SyncCause::Call(RequestFailure::Busy { seconds }) => {
                     seconds.unwrap_or(0).saturating_mul(1_000)
                 }
-                SyncCause::Call(RequestFailure::Transport(_)) => 0,
+                SyncCause::Call(RequestFailure::Transport(_) | RequestFailure::NoRoom) => 0,
                 _ => continue,
             };
             *until = (*until).min(self.now.plus(asked.max(ALONE)));

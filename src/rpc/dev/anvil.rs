@@ -10,7 +10,7 @@ use crate::{
     dev::{Mining, Spacing},
     engine::{Level, Node},
     rpc::{
-        error::RpcError,
+        error::{ParamError, RpcError},
         method::{Done, Failure, Method, Param, account_of, contract_of, done, optional, required},
         params::Params,
     },
@@ -54,6 +54,10 @@ pub(super) const STATE: &[Method] = &[
         "Sets the nonce of an account.",
         |node, params| {
             let (address, nonce) = (params.address(0)?, small(params, 1)?);
+            if nonce == u64::MAX {
+                // No nonce comes after the last one (EIP-2681).
+                return Err(ParamError::Number(alloc::format!("{nonce}")).into());
+            }
             chain(node)?.set_nonce(&address, nonce);
             done(&true, Level::Local)
         },

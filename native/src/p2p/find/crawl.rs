@@ -127,7 +127,7 @@ struct Visitor;
 
 impl Host for Visitor {
     fn intake(&self) -> Intake {
-        Intake::default()
+        Intake::of_peer()
     }
 
     fn pushed(&self, _: Push<'_>) {}
