@@ -34,22 +34,31 @@ export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
   const chain = async () => (await inner({ method: 'eth_chainId', params: [] })).result;
   const own = holdsKeys ? held(inner) : refused;
   const selected = signer && chainOf(signer);
-  const answer = signer ? forwarded(signer, chain, selected) : own;
+  /** A wallet may go on telling, and a call may still be under way, when the provider is closed. */
+  const stopIfClosed = () => {
+    if (reason()) throw reason();
+  };
+  const answer = signer ? forwarded(signer, chain, selected, stopIfClosed) : own;
+  // Not passed on as `chainChanged`: the provider stays on its chain, and libraries would read another one from it.
+  async function tellChain(chainId) {
+    const signs = numberOf(chainId) === BigInt(await chain());
+    if (!reason()) emit('message', { type: 'rootlight_walletChain', data: { chainId, signs } });
+  }
+  /** Events follow one another: the last one that a page hears is the wallet's last one. */
+  let told = Promise.resolve();
   const followed = {
-    accountsChanged: (accounts) => emit('accountsChanged', accounts),
-    // Not passed on as `chainChanged`: the provider stays on its chain, and libraries would read another one from it.
-    async chainChanged(chainId) {
+    accountsChanged: (accounts) => reason() || emit('accountsChanged', accounts),
+    chainChanged(chainId) {
       selected.changed();
-      const signs = numberOf(chainId) === BigInt(await chain());
-      emit('message', { type: 'rootlight_walletChain', data: { chainId, signs } });
+      told = told.then(() => tellChain(chainId)).catch(() => {});
     },
   };
   async function ofWallet({ method, params = [] }) {
-    if (reason()) throw reason();
+    stopIfClosed();
     if (SWITCHES.test(method)) await sameChain(method, params, chain);
     return answer(method, params);
   }
-  const listeners = Object.entries(followed).map(([event, work]) => [event, (value) => void Promise.resolve(work(value)).catch(() => {})]);
+  const listeners = Object.entries(followed);
   for (const [event, listener] of listeners) signer?.on?.(event, listener);
   return {
     requestWithLevel: (call) => (isWallets(call) ? ofWallet(call) : inner(call)),
@@ -67,14 +76,21 @@ async function sameChain(method, params, chain) {
   }
 }
 
-/** The chain of the user's wallet. What is not signed takes the chain that the wallet has told, as long as it tells of changes. */
+/** How often a wallet that changes its chain meanwhile is asked for it. */
+const ATTEMPTS = 3;
+
+/** The chain of the user's wallet. An answer during which the wallet has told of a change may name the former chain. */
 function chainOf(signer) {
-  let known;
+  let changes = 0;
   return {
-    changed: () => (known = undefined),
-    async now(mayBeKnown) {
-      if (known === undefined || !mayBeKnown || !signer.on) known = await signer.request({ method: 'eth_chainId' });
-      return known;
+    changed: () => (changes += 1),
+    async now() {
+      for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+        const before = changes;
+        const chain = await signer.request({ method: 'eth_chainId' });
+        if (before === changes) return chain;
+      }
+      throw failure(OTHER_CHAIN, 'the wallet is changing its chain: ask again once it has');
     },
   };
 }
@@ -118,12 +134,15 @@ async function withGas(inner, params) {
 }
 
 /** The answers of the user's wallet, marked as such. Its errors are passed on unchanged. */
-const forwarded = (signer, chain, wallet) => async (method, params) => {
-  const ask = async (given) => ({ result: await signer.request({ method, params: given }), level: 'wallet' });
+const forwarded = (signer, chain, wallet, stopIfClosed) => async (method, params) => {
+  const ask = async (given) => {
+    stopIfClosed();
+    return { result: await signer.request({ method, params: given }), level: 'wallet' };
+  };
   const isFree = CHAINLESS.test(method);
   if (isFree && chainsIn(method, params).length === 0) return ask(params);
   const served = await chain();
-  const selected = isFree ? served : await wallet.now(!SIGNING.test(method));
+  const selected = isFree ? served : await wallet.now();
   if (numberOf(selected) !== BigInt(served)) throw elsewhere(`the wallet is on chain ${selected}`, served);
   const other = otherChain(method, params, served);
   if (other !== undefined) throw elsewhere(`${method} names chain ${other}`, served);

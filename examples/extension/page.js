@@ -168,6 +168,8 @@
   // Rules of wallets: end
 
   let followed;
+  /** How many changes of its chain the wallet has told. */
+  let changes = 0;
 
   /** The user's wallet, whose changes of accounts are passed on from now on. A page may have put this provider into its place. */
   function walletOf() {
@@ -176,8 +178,19 @@
     if (wallet !== followed) {
       followed = wallet;
       wallet.on?.('accountsChanged', (accounts) => wallet === followed && emit('accountsChanged', accounts));
+      wallet.on?.('chainChanged', () => (changes += 1));
     }
     return wallet;
+  }
+
+  /** The chain of the wallet. An answer during which the wallet has told of a change may name the former chain. */
+  async function chainOf(wallet) {
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const before = changes;
+      const chain = await wallet.request({ method: 'eth_chainId' });
+      if (before === changes) return chain;
+    }
+    throw failure({ code: 4901, message: 'the wallet is changing its chain: ask again once it has' });
   }
 
   async function sameChain(method, params) {
@@ -204,7 +217,7 @@
     const isFree = CHAINLESS.test(method);
     if (isFree && chainsIn(method, params).length === 0) return wallet.request({ method, params });
     const served = await prove('eth_chainId', []);
-    const selected = isFree ? served : await wallet.request({ method: 'eth_chainId' });
+    const selected = isFree ? served : await chainOf(wallet);
     if (BigInt(served) !== numberOf(selected)) throw elsewhere(`the wallet is on chain ${selected}`, served);
     const other = otherChain(method, params, served);
     if (other !== undefined) throw elsewhere(`${method} names chain ${other}`, served);

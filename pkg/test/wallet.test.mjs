@@ -66,7 +66,7 @@ test('account and signing methods go to the wallet, and reads are proven here', 
     assert.equal(await ask('eth_getBalance', rich, 'latest'), '0x21e19e0c9bab2400000');
     assert.equal(await ask('eth_chainId'), '0x21');
     const forwarded = signer.calls.map(({ method }) => method);
-    assert.deepEqual(forwarded, ['eth_requestAccounts', 'eth_accounts', 'eth_chainId', 'personal_sign', 'wallet_watchAsset']);
+    assert.deepEqual(forwarded, ['eth_requestAccounts', 'eth_accounts', 'eth_chainId', 'personal_sign', 'eth_chainId', 'wallet_watchAsset']);
   });
 });
 
