@@ -1,6 +1,6 @@
 // What the store in a directory replaces and removes: only files of this package. Needs no module.
 import assert from 'node:assert/strict';
-import { existsSync, lutimesSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, lutimesSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -56,6 +56,33 @@ test('the store of an earlier version that a client uses is left alone', async (
   for (const [name, owner] of Object.entries(owners)) make(`rootlight-v0-${name}-newest`, { '0.page': 'page', writer: JSON.stringify([...owner, 'token']) });
   await write();
   assert.deepEqual(readdirSync(folder).sort(), ['rootlight-v0-thread-newest', 'rootlight-v0-used-newest', OWN]);
+});
+
+test('the store of an earlier version with a lock from the future is removed once the lock is old', async () => {
+  make('rootlight-v0-mainnet-newest', { '0.page': 'page', writer: JSON.stringify([2 ** 30, 'another', 'token']) });
+  const writer = join(folder, 'rootlight-v0-mainnet-newest', 'writer');
+  const ahead = Date.now() / 1_000 + 400_000_000;
+  utimesSync(writer, ahead, ahead);
+  await write();
+  assert.ok(statSync(writer).mtimeMs <= Date.now());
+  utimesSync(writer, 0, 0);
+  await write();
+  assert.deepEqual(readdirSync(folder), [OWN]);
+});
+
+test('a link from the future in place of the lock is not followed either', async () => {
+  const outside = mkdtempSync(join(tmpdir(), 'rootlight-outside-'));
+  const victim = join(outside, 'victim');
+  writeFileSync(victim, 'mine');
+  utimesSync(victim, 1_000, 1_000);
+  make(OWN, {});
+  symlinkSync(victim, inOwn('writer'));
+  const ahead = Date.now() / 1_000 + 400_000_000;
+  lutimesSync(inOwn('writer'), ahead, ahead);
+  assert.deepEqual(await write(), []);
+  assert.ok(lstatSync(inOwn('writer')).mtimeMs <= Date.now());
+  assert.deepEqual([statSync(victim).mtimeMs, readFileSync(victim, 'utf8')], [1_000_000, 'mine']);
+  rmSync(outside, { recursive: true });
 });
 
 test('no symbolic link is followed', async () => {

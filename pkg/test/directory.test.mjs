@@ -187,6 +187,52 @@ test('the lock of a container or thread without a sign of life is taken over', a
   }
 });
 
+/** A time that no clock here has reached, and one from before all signs of life. */
+const [FUTURE, PAST] = [Date.now() / 1_000 + 400_000_000, 0];
+
+test('a lock from the future is left to an owner that shows life, and is taken over from one that does not', async () => {
+  mkdirSync(join(folder, 'rootlight-v1-mainnet-newest'));
+  const visit = async () => {
+    const pages = pagesIn(folder, { network: 'mainnet' });
+    await pages.save(0, [Uint8Array.of(1)]);
+    const count = await pages.count();
+    await pages.save(0, []);
+    await pages.close();
+    return count;
+  };
+  for (const owner of [...HIDDEN, []]) {
+    const text = owner.length ? JSON.stringify([...owner, 'token']) : '';
+    writeFileSync(lock(), text);
+    // An owner whose clock is ahead touches its lock again.
+    for (let touch = 0; touch < 3; touch += 1) {
+      utimesSync(lock(), FUTURE, FUTURE);
+      assert.equal(await visit(), 0, text);
+      assert.equal(readFileSync(lock(), 'utf8'), text);
+    }
+    // From now on the lock ages as any other.
+    const { mtimeMs } = statSync(lock());
+    assert.ok(mtimeMs <= Date.now(), text);
+    utimesSync(lock(), PAST, PAST);
+    assert.equal(await visit(), 1, text);
+    assert.ok(!files().includes('writer'), text);
+  }
+});
+
+test('a writer whose clock was wrong for a while keeps its lock', async () => {
+  const pages = pagesIn(folder, { network: 'mainnet' });
+  await pages.save(0, [Uint8Array.of(1)]);
+  const held = readFileSync(lock(), 'utf8');
+  utimesSync(lock(), FUTURE, FUTURE);
+  const other = pagesIn(folder, { network: 'mainnet' });
+  await other.save(0, [Uint8Array.of(2), Uint8Array.of(3)]);
+  assert.deepEqual([await other.count(), readFileSync(lock(), 'utf8')], [1, held]);
+  await other.close();
+  await pages.save(1, [Uint8Array.of(2)]);
+  assert.equal(await pages.count(), 2);
+  await pages.close();
+  assert.ok(!files().includes('writer'));
+});
+
 test('a writer shows life, and stops writing when another client has taken its lock', async () => {
   const told = [];
   const pages = pagesIn(folder, { network: 'mainnet' }, { onError: ({ message }) => told.push(message) });
