@@ -5,12 +5,16 @@ import { ENDED } from './client.js';
 import { clientsFor } from './clients.js';
 import { createProvider } from './rootlight/index.js';
 import { sessionOf } from './session.js';
+import { sitesBy } from './sites.js';
+import { getDomain } from './tldts.js';
 
 // Content scripts run in pages, which are not trusted with the settings: an address of a node may contain a key.
 void chrome.storage.local.setAccessLevel({ accessLevel: 'TRUSTED_CONTEXTS' });
 
-/** The functions that emit events to the pages that are connected. */
+/** The pages that are connected. */
 const sessions = new Set();
+
+const siteOf = sitesBy(getDomain);
 
 /** The browser ends this worker when it is idle; the next request starts it again from stored headers. */
 const clients = clientsFor(async (origin) => {
@@ -25,26 +29,25 @@ const clients = clientsFor(async (origin) => {
   made.on('disconnect', ({ code, message }) => code !== ENDED && tell({ code, message }));
   made.on('connect', ({ chainId }) => tell({ chainId }));
   return made;
-});
+}, siteOf);
 
 chrome.storage.onChanged.addListener(() => {
   clients.end();
   for (const session of sessions) session.end();
-  sessions.clear();
 });
 
 chrome.runtime.onConnect.addListener((port) => {
   // The browser states the origin; a page cannot.
   const { origin, id } = port.sender;
   if (port.name !== 'rootlight' || id !== chrome.runtime.id || !origin || origin === 'null') return port.disconnect();
-  const connection = clients.join(origin);
-  const session = sessionOf(port, connection.provider, budgetOf(origin));
-  sessions.add(session);
-  port.onMessage.addListener(session.take);
-  port.onDisconnect.addListener(() => {
+  const connection = clients.join(origin, () => session.end());
+  const session = sessionOf(port, connection.provider, budgetOf(siteOf(origin)), () => {
     sessions.delete(session);
-    session.end();
     connection.leave();
   });
+  sessions.add(session);
+  port.onMessage.addListener(session.take);
+  // Browsers tell only the side that has not disconnected.
+  port.onDisconnect.addListener(session.end);
   return undefined;
 });

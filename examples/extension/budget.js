@@ -1,24 +1,24 @@
-// What the pages of one origin may ask for at a time, so that one page does not take the client away from the others.
+// What the pages of one site may ask for at a time, so that one site does not take the client away from the others.
 
-/** Most requests in progress, of all pages of an origin. */
+/** Most requests in progress, of all pages of a site. */
 const PENDING = 32;
 
 /** Requests that may follow each other at once, and how many more each second allows. */
 const BURST = 200;
 const PER_SECOND = 50;
 
-/** Most origins whose budgets are remembered. */
-const ORIGINS = 1_000;
+/** Most sites whose budgets are remembered. */
+const SITES = 1_000;
 
 const budgets = new Map();
 
-/** The budget of an origin: `enter()` returns whether a request may start, and `leave()` follows its end. */
-export function budgetOf(origin) {
-  const known = budgets.get(origin);
+/** The budget of a site: `enter()` returns whether a request may start, and `leave()` follows its end. */
+export function budgetOf(site) {
+  const known = budgets.get(site);
   if (known) return known;
-  if (budgets.size >= ORIGINS) forget();
+  if (budgets.size >= SITES) forget();
   const made = budget();
-  budgets.set(origin, made);
+  budgets.set(site, made);
   return made;
 }
 

@@ -29,9 +29,10 @@ function checked(message) {
 /**
  * @param {{postMessage: Function, disconnect: Function}} port
  * @param {(method: string) => Promise<{request: Function}>} provider the client of the page's origin for a method
- * @param {{enter: () => boolean, leave: () => void}} budget of the page's origin
+ * @param {{enter: () => boolean, leave: () => void}} budget of the page's site
+ * @param {() => void} [onEnd] called once, when the connection ends from whichever side
  */
-export function sessionOf(port, provider, budget) {
+export function sessionOf(port, provider, budget, onEnd = () => {}) {
   /** The page's filters and subscriptions: their clients, and the methods that end them. */
   const own = new Map();
   let making = 0;
@@ -82,7 +83,9 @@ export function sessionOf(port, provider, budget) {
     },
     /** Ends the filters and subscriptions of the page, and its connection. */
     end() {
+      if (ended) return;
       ended = true;
+      onEnd();
       for (const { end } of own.values()) void end();
       own.clear();
       port.disconnect();

@@ -1,8 +1,13 @@
 // What the pages of one site learn of those of another through the example of an extension. Needs neither a browser nor a module.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { getDomain } from 'tldts';
+import { budgetOf } from '../../examples/extension/budget.js';
 import { clientsFor } from '../../examples/extension/clients.js';
 import { sessionOf } from '../../examples/extension/session.js';
+import { sitesBy } from '../../examples/extension/sites.js';
+
+const siteOf = sitesBy(getDomain);
 
 /** Clients that remember what is sent through them, as a light client does, and pages of several origins. */
 function setup() {
@@ -26,19 +31,21 @@ function setup() {
     opened.push(client);
     return client;
   };
-  const clients = clientsFor(open);
+  const clients = clientsFor(open, siteOf);
   const page = (origin) => {
     const posts = [];
-    const connection = clients.join(origin);
-    const session = sessionOf({ postMessage: (message) => posts.push(message), disconnect() {} }, connection.provider, { enter: () => true, leave() {} });
+    const ends = [];
+    const connection = clients.join(origin, () => session.end());
+    const port = { postMessage: (message) => posts.push(message), disconnect() {} };
+    const session = sessionOf(port, connection.provider, { enter: () => true, leave() {} }, () => (ends.push(origin), connection.leave()));
     return {
-      session, posts,
+      session, posts, ends,
       async ask(method, ...params) {
         await session.take({ id: 1, method, params });
         const { result, error } = posts.at(-1);
         return error ? { error } : result;
       },
-      close: () => (session.end(), connection.leave()),
+      close: () => session.end(),
     };
   };
   return { clients, opened, page };
@@ -95,4 +102,76 @@ test('the clients of senders are limited, and those of sites without a page make
   clients.end();
   await new Promise(setImmediate);
   assert.ok(opened.every(({ closed }) => closed === 1));
+});
+
+const RAW = ['eth_sendRawTransaction', 'raw'];
+
+/** Opens pages of origins, each of which sends. */
+async function senders(page, origins) {
+  const pages = origins.map(page);
+  for (const each of pages) assert.equal(await each.ask(...RAW), 'hash of raw');
+  return pages;
+}
+
+test('a site with many subdomains leaves the other sites their places, and gives back those that it has beyond them', async () => {
+  const { opened, page } = setup();
+  const [honest] = await senders(page, ['https://honest.example']);
+  const many = await senders(page, Array.from({ length: 7 }, (_, index) => `https://${index}.greedy.co.uk`));
+  // Its eighth origin takes no place of another site, nor of its own pages.
+  assert.equal((await page('https://8.greedy.co.uk:8443').ask(...RAW)).error.code, -32005);
+  await senders(page, ['https://second.co.uk', 'https://third.example', 'http://127.0.0.1:8080', 'http://localhost']);
+  await new Promise(setImmediate);
+  const closed = () => opened.filter((client) => client.closed > 0).map(({ origin }) => origin);
+  assert.deepEqual(closed(), [0, 1, 2, 3].map((index) => `https://${index}.greedy.co.uk`));
+  assert.deepEqual([honest, ...many].flatMap(({ ends }) => ends), closed());
+  assert.equal(await honest.ask(...RAW), 'hash of raw');
+});
+
+test('a site with many subdomains does not push out those that were closed a moment ago either', async () => {
+  const { opened, page } = setup();
+  const [honest] = await senders(page, ['https://honest.example']);
+  honest.close();
+  for (let index = 0; index < 30; index += 1) (await senders(page, [`https://${index}.greedy.example`]))[0].close();
+  await new Promise(setImmediate);
+  assert.equal(opened.find(({ origin }) => origin === 'https://honest.example').closed, 0);
+  assert.equal(opened.filter((client) => client.closed === 0).length, 8);
+});
+
+test('sites that have a place each keep it while they have a page', async () => {
+  const { page } = setup();
+  await senders(page, Array.from({ length: 8 }, (_, index) => `https://www.${index}.example`));
+  assert.equal((await page('https://late.example').ask(...RAW)).error.code, -32005);
+});
+
+test('a method that does not exist takes no place of a sender', async () => {
+  const { opened, page } = setup();
+  for (const method of ['eth_send', 'eth_resend', 'eth_sendTransaction', 'rsk_sendNothing']) await page('https://a.example').ask(method);
+  assert.deepEqual(opened.map(({ origin }) => origin), [undefined]);
+});
+
+test('a connection that the extension ends, as after new settings, leaves its place', async () => {
+  const { clients, page } = setup();
+  const pages = await senders(page, Array.from({ length: 8 }, (_, index) => `https://${index}.example`));
+  clients.end();
+  for (const { session } of pages) session.end();
+  // The browser may still tell of the end of the same connection.
+  for (const { session } of pages) session.end();
+  assert.deepEqual(pages.flatMap(({ ends }) => ends).length, 8);
+  await senders(page, Array.from({ length: 8 }, (_, index) => `https://later-${index}.example`));
+  const again = page('https://again.example');
+  assert.equal((await again.ask(...RAW)).error.code, -32005);
+});
+
+test('the subdomains of a site share its budget, and other sites have their own', () => {
+  const budgets = ['https://a.greedy.example', 'http://b.greedy.example:81', 'https://honest.example'].map((origin) => budgetOf(siteOf(origin)));
+  assert.equal(budgets[0], budgets[1]);
+  assert.notEqual(budgets[0], budgets[2]);
+});
+
+test('a site is what somebody has registered', () => {
+  const sites = {
+    'https://a.b.example.com': 'example.com', 'https://example.com:8443': 'example.com', 'http://x.example.co.uk': 'example.co.uk', 'https://example.com.': 'example.com',
+    'http://localhost:3000': 'localhost', 'http://127.0.0.1:8080': '127.0.0.1', 'http://[::1]:80': '[::1]', 'https://co.uk': 'co.uk',
+  };
+  for (const [origin, site] of Object.entries(sites)) assert.equal(siteOf(origin), site, origin);
 });
