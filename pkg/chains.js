@@ -39,11 +39,15 @@ function numberOf(id) {
 }
 
 /**
- * Every chain id in the parameters of a request, as it is written there: members `chainId` in lists and objects at any depth, also
- * of a text of JSON, and the chains of CAIP-2 (`eip155:30`). Of typed data (EIP-712) only the domain names a chain; the message is up to its contract.
+ * Every chain id in the parameters of a request, as it is written there: members `chainId`, and lists of chains (`chainIds`, `chains`),
+ * in lists and objects at any depth, also of a text of JSON, and the chains of CAIP-2 (`eip155:30`). Of typed data (EIP-712) only the
+ * domain names a chain; the message is up to its contract.
  */
 function chainsIn(method, params) {
   const isText = SIGNS_TEXT.test(method);
+  // Parameters may hold a part many times, and parts that hold themselves.
+  const seen = new Set();
+  const listedOnce = new Set();
   function inText(text, depth) {
     if (isText) return [];
     const [, chain] = /^eip155:([^:]*)/.exec(text) ?? [];
@@ -55,14 +59,27 @@ function chainsIn(method, params) {
       return [];
     }
   }
+  /** A list of chains: numbers, texts and objects that name one. */
+  function listed(list, depth) {
+    if (!Array.isArray(list)) return typeof list === 'object' ? inside(list, depth) : listed([list], depth);
+    if (listedOnce.has(list)) return [];
+    listedOnce.add(list);
+    return list.flatMap((chain) => {
+      if (chain == null) return [];
+      const isId = Array.isArray(chain) || (typeof chain === 'string' ? !chain.includes(':') : typeof chain !== 'object');
+      return isId ? [chain] : inside(chain, depth + 1);
+    });
+  }
   function inside(value, depth) {
+    if (!value || !['string', 'object'].includes(typeof value) || seen.has(value)) return [];
+    seen.add(value);
     if (typeof value === 'string') return inText(value, depth);
-    if (!value || typeof value !== 'object') return [];
     if (depth > DEEPEST) return ['of parameters that are nested too deeply'];
     const isTyped = [value.types, value.domain, value.message].every((part) => part && typeof part === 'object');
     return Object.entries(value).flatMap(([name, part]) => {
       if (isTyped && (name === 'types' || name === 'message')) return [];
       if (/^chain_?id$/i.test(name)) return part == null ? [] : [part];
+      if (/^(?:chain_?ids|chains)$/i.test(name)) return listed(part, depth + 1);
       return [...inText(name, depth), ...inside(part, depth + 1)];
     });
   }

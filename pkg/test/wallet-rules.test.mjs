@@ -34,6 +34,12 @@ const FORMS = {
   'nested calls of an object': (chainId) => ({ calls: [{ to: ACCOUNT, chainId }] }),
   'an authorization': (chainId) => [{ to: ACCOUNT, authorizationList: [{ chainId, address: ACCOUNT }] }],
   'typed data': (chainId) => [ACCOUNT, typed(chainId)],
+  'a list of chains': (chainId) => [{ address: ACCOUNT, chainIds: [chainId] }],
+  'a list with the provider\'s own chain': (chainId) => ({ chain_ids: [SERVED, 30, chainId] }),
+  'a list of one, without the list': (chainId) => [{ nested: [{ chainIds: chainId }] }],
+  'chains': (chainId) => [{ capabilities: { chains: [{ id: 7, chainId }] } }],
+  'chains, of plain ids': (chainId) => [ACCOUNT, { chains: [null, chainId] }],
+  'a list that has another meaning elsewhere': (chainId) => [[chainId].map((id) => [id, id])].map((list) => ({ places: list[0], chainIds: list[0] })),
   'typed data in an object': (chainId) => ({ address: ACCOUNT, data: typed(chainId) }),
 };
 
@@ -43,6 +49,8 @@ const TEXTS = {
   'typed data as JSON, in an object': (chainId) => ({ address: ACCOUNT, data: JSON.stringify(typed(chainId)) }),
   'a transaction as JSON': (chainId) => [JSON.stringify({ to: ACCOUNT, chainId })],
   'a scope (CAIP-2)': (chainId) => [{ scope: `eip155:${Number(chainId)}`, request: { method: 'eth_blockNumber' } }],
+  'scopes in a list of chains': (chainId) => [{ namespaces: { eip155: { chains: [`eip155:${SERVED}`, `eip155:${Number(chainId)}`] } } }],
+  'a list of chains as JSON': (chainId) => [JSON.stringify({ chainIds: [SERVED, chainId] })],
   'scopes (CAIP-25)': (chainId) => [{ requiredScopes: { [`eip155:${Number(chainId)}`]: { methods: [] } } }],
 };
 
@@ -98,6 +106,29 @@ test('a chain that is not a number is another one', async () => {
     for (const chainId of ['main', '', {}, [30], true, 30.5]) assert.equal(await code(setup().ask(method, [{ chainId }])), 4901, `${method} ${chainId}`);
     assert.equal(await code(setup().ask(method, deep)), 4901, method);
   }
+});
+
+test('a list of chains that are not numbers is of other ones, and chains of other namespaces are up to the wallet', async () => {
+  for (const method of BOUND) {
+    for (const chainIds of [['main'], [''], [[30]], [true], [30.5], 'main', [SERVED, {}, 'x']]) assert.equal(await code(setup().ask(method, [{ chainIds }])), 4901, `${method} ${chainIds}`);
+    for (const chains of [[], undefined, null, {}, [undefined], ['solana:mainnet', 'bip122:0']]) assert.equal(await code(setup().ask(method, [{ chains }])), 'answered', `${method} ${chains}`);
+  }
+});
+
+test('parts that a request holds many times, and parts that hold themselves, are read once', async () => {
+  /** Parameters that hold their last part 2^26 times. */
+  const shared = (last, [depth, wrap]) => Array.from({ length: depth }).reduce((part) => wrap(part), last);
+  const wraps = [[26, (part) => [part, part]], [26, (part) => ({ a: part, b: part })], [13, (part) => ({ chains: [part, part, part, part] })]];
+  const [itself, text] = [{ chainId: SERVED }, JSON.stringify({ chainId: '0x1' })];
+  itself.self = [itself, { itself }];
+  for (const wrap of wraps) {
+    assert.equal(await code(setup().ask('personal_sign', shared({ chainId: SERVED }, wrap))), 'answered');
+    assert.equal(await code(setup().ask('personal_sign', shared({ chainId: '0x1' }, wrap))), 4901);
+    assert.equal(await code(setup().ask('eth_signTypedData_v4', shared({ data: [text, text] }, wrap))), 4901);
+  }
+  assert.equal(await code(setup().ask('eth_sendTransaction', [itself])), 'answered');
+  itself.chainId = 1;
+  assert.equal(await code(setup().ask('eth_sendTransaction', [{ itself }])), 4901);
 });
 
 test('methods that act on the wallet\'s chain wait until it is the provider\'s, and others do not', async () => {
