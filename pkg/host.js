@@ -17,7 +17,7 @@ const endOf = (made) => (made === 'subscribe' ? 'eth_unsubscribe' : 'eth_uninsta
  */
 export function serve(opens) {
   const clients = new Map();
-  const alive = signOfLife('worker', new Promise(() => {})).catch(() => undefined);
+  const alive = signOfLife('worker', new Promise(() => {}));
   const accept = (port) => acceptPort(port, { clients, opens, alive });
   if ('onconnect' in globalThis) {
     globalThis.onconnect = ({ ports: [port] }) => {

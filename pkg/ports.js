@@ -33,18 +33,18 @@ const locks = () => globalThis.navigator?.locks;
  * Takes a lock that is free as soon as this thread is gone, or `released` resolves.
  * @param {string} kind the first part of its name
  * @param {Promise<void>} released
- * @returns {Promise<string | undefined>} its name; undefined if there are no locks
+ * @returns {Promise<string | undefined>} its name; undefined if there are no locks, or none for this page (a sandboxed frame)
  */
 export async function signOfLife(kind, released) {
   if (!locks()) return undefined;
   const name = `rootlight-${kind}-${crypto.randomUUID()}`;
-  await new Promise((resolve, reject) => {
-    locks().request(name, () => {
-      resolve();
+  return new Promise((resolve) => {
+    const held = () => {
+      resolve(name);
       return released;
-    }).catch(reject);
+    };
+    locks().request(name, held).catch(() => resolve(undefined));
   });
-  return name;
 }
 
 /** Calls `onGone` once the thread that holds a lock is gone, unless the signal aborts before. */
