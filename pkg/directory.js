@@ -135,15 +135,31 @@ function ownerIn(text) {
   }
 }
 
+/**
+ * The present by the clock of the file system. Clocks of clients may be wrong, and a directory may be shared among machines whose
+ * clocks differ. The name of the file is one that the next writer removes if this process is killed meanwhile.
+ */
+async function timeOf({ files }, lock) {
+  const probe = lock.replace(/writer$/, `0.page.${crypto.randomUUID()}.new`);
+  const file = await files.open(probe, 'wx');
+  try {
+    return (await file.stat()).mtime;
+  } finally {
+    await file.close();
+    await files.rm(probe, { force: true });
+  }
+}
+
 /** Whether a lock has an owner that may still run. Process numbers say something only about other processes of this machine. */
-async function isHeld({ files, lock, host }) {
+async function isHeld(here) {
+  const { files, lock, host } = here;
   const file = await present(files.lstat(lock));
   if (!file) return false;
-  const owner = ownerIn(await content({ files }, lock, 'utf8'));
+  const owner = ownerIn(await content(here, lock, 'utf8'));
   if (owner.host === host && owner.pid !== process.pid && !runs(owner.pid)) return false;
-  const now = new Date();
+  const now = await timeOf(here, lock);
   const age = now - file.mtimeMs;
-  // A clock was wrong. An owner that lives touches the file again; that of an owner that does not would be held until then.
+  // That clock was wrong. An owner that lives touches the file again, and any other lock ages from now on.
   if (age < -LOOK) await files.lutimes(lock, now, now).catch(() => {});
   return age <= STALE;
 }
@@ -179,10 +195,17 @@ function processLocks(open, tidy) {
 
   /** Touches the file regularly. Returns a function that stops this. */
   function signsOfLife(here) {
-    const touch = async () => (await isOurs(here)) && here.files.utimes(here.lock, new Date(), new Date());
-    const timer = setInterval(() => void touch().catch(() => {}), LOOK);
+    let touched = Promise.resolve();
+    async function touch() {
+      const now = await timeOf(here, here.lock);
+      if (await isOurs(here)) await here.files.utimes(here.lock, now, now);
+    }
+    const timer = setInterval(() => (touched = touched.then(touch).catch(() => {})), LOOK);
     timer.unref?.();
-    return () => clearInterval(timer);
+    return () => {
+      clearInterval(timer);
+      return touched;
+    };
   }
 
   return {
@@ -198,7 +221,7 @@ function processLocks(open, tidy) {
         await tidy(here);
         return await work({ name });
       } finally {
-        stop();
+        await stop();
         if (await isOurs(here)) await here.files.rm(here.lock, { force: true });
         mine = undefined;
       }

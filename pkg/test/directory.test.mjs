@@ -173,6 +173,44 @@ test('the lock of another container or thread is left alone while it shows life'
   }
 });
 
+/** The number of pages after an attempt to write one. A client that was closed may be looking at the lock still. */
+async function write() {
+  const pages = pagesIn(folder, { network: 'mainnet' });
+  await pages.save(0, [Uint8Array.of(1)]);
+  const count = await pages.count();
+  await pages.save(0, []);
+  await pages.close();
+  return count;
+}
+
+test('a client whose clock is wrong leaves the lock of an owner that shows life alone, and takes over that of one that does not', async (t) => {
+  mkdirSync(join(folder, 'rootlight-v1-mainnet-newest'));
+  const present = Date.now();
+  for (const hours of [-10_000, -1, 1, 10_000]) {
+    t.mock.timers.enable({ apis: ['Date'], now: present + hours * 3_600_000 });
+    for (const owner of HIDDEN) {
+      const text = JSON.stringify([...owner, 'token']);
+      writeFileSync(lock(), text);
+      assert.deepEqual([await write(), readFileSync(lock(), 'utf8')], [0, text], `${hours} hours`);
+      utimesSync(lock(), 0, 0);
+      await until(write, 'the takeover');
+      await until(() => files().length === 0, 'no file is left');
+    }
+    t.mock.timers.reset();
+  }
+});
+
+test('a writer whose clock is wrong shows life by the clock of the file system', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: 0 });
+  const pages = pagesIn(folder, { network: 'mainnet' });
+  await pages.save(0, [Uint8Array.of(1)]);
+  utimesSync(lock(), 1_000, 1_000);
+  await until(() => statSync(lock()).mtimeMs !== 1_000_000, 'a sign of life');
+  t.mock.timers.reset();
+  assert.ok(Math.abs(Date.now() - statSync(lock()).mtimeMs) < 3_600_000);
+  await pages.close();
+});
+
 test('the lock of a container or thread without a sign of life is taken over', async () => {
   mkdirSync(join(folder, 'rootlight-v1-mainnet-newest'));
   for (const owner of [...HIDDEN, []]) {
@@ -192,28 +230,20 @@ const [FUTURE, PAST] = [Date.now() / 1_000 + 400_000_000, 0];
 
 test('a lock from the future is left to an owner that shows life, and is taken over from one that does not', async () => {
   mkdirSync(join(folder, 'rootlight-v1-mainnet-newest'));
-  const visit = async () => {
-    const pages = pagesIn(folder, { network: 'mainnet' });
-    await pages.save(0, [Uint8Array.of(1)]);
-    const count = await pages.count();
-    await pages.save(0, []);
-    await pages.close();
-    return count;
-  };
   for (const owner of [...HIDDEN, []]) {
     const text = owner.length ? JSON.stringify([...owner, 'token']) : '';
     writeFileSync(lock(), text);
     // An owner whose clock is ahead touches its lock again.
     for (let touch = 0; touch < 3; touch += 1) {
       utimesSync(lock(), FUTURE, FUTURE);
-      assert.equal(await visit(), 0, text);
+      assert.equal(await write(), 0, text);
       assert.equal(readFileSync(lock(), 'utf8'), text);
     }
     // From now on the lock ages as any other.
     const { mtimeMs } = statSync(lock());
     assert.ok(mtimeMs <= Date.now(), text);
     utimesSync(lock(), PAST, PAST);
-    assert.equal(await visit(), 1, text);
+    await until(write, 'the takeover');
     assert.ok(!files().includes('writer'), text);
   }
 });
