@@ -5,8 +5,8 @@ import { clientOf } from './client.js';
 /** Most origins with a client of their own at a time. */
 const MOST_SENDERS = 8;
 
-/** Methods that send. Without accounts, no other method of this kind has an effect. */
-const SENDS = /^eth_sendRaw/;
+/** The method that sends. Without accounts, no other one has an effect. */
+const SENDS = 'eth_sendRawTransaction';
 
 const failure = (code, message) => Object.assign(new Error(message), { code });
 
@@ -70,7 +70,7 @@ export function clientsFor(open, siteOf) {
       const call = () => lost();
       pages.set(origin, own.add(call));
       return {
-        provider: async (method) => (SENDS.test(method) || senders.has(origin) ? senderOf(origin) : all).provider(),
+        provider: async (method) => (method === SENDS || senders.has(origin) ? senderOf(origin) : all).provider(),
         leave() {
           own.delete(call);
           if (own.size === 0 && pages.get(origin) === own) pages.delete(origin);

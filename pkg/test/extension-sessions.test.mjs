@@ -145,7 +145,7 @@ test('sites that have a place each keep it while they have a page', async () => 
 
 test('a method that does not exist takes no place of a sender', async () => {
   const { opened, page } = setup();
-  for (const method of ['eth_send', 'eth_resend', 'eth_sendTransaction', 'rsk_sendNothing']) await page('https://a.example').ask(method);
+  for (const method of ['eth_send', 'eth_sendRaw', 'eth_sendRawTransactions', 'eth_resend', 'eth_sendTransaction', 'rsk_sendNothing']) await page('https://a.example').ask(method);
   assert.deepEqual(opened.map(({ origin }) => origin), [undefined]);
 });
 
