@@ -96,31 +96,25 @@ async fn over_http(address: SocketAddr) -> Words {
 
 /// As [`over_http`], over WebSocket.
 async fn over_websocket(address: SocketAddr) -> Words {
-    let path = path();
-    let open = together(CLIENTS, move |_| {
-        let [_, short] = messages();
-        let path = path.clone();
-        async move {
-            let mut socket = socket_at(address, &path).await?;
-            let endless = async { while socket.send(Message::text(short.clone())).await.is_ok() {} };
-            let _ = tokio::time::timeout(LONG, endless).await;
-            Some(socket)
-        }
-    });
-    let open: Vec<_> = open.await.into_iter().flatten().collect();
-    let closed = ended(&open.iter().map(|socket| socket.get_ref()).collect::<Vec<_>>()).await;
-    let text = format!("after 45 s {closed} of {} WebSockets ended", open.len());
-    words(open.len() == CLIENTS && closed == CLIENTS, text)
+    let [_, short] = messages();
+    unread(address, path(), Message::text(short)).await
 }
 
 /// Sends pings, as many as the server takes, and reads no pong.
 async fn pings(address: SocketAddr) -> Words {
-    let open = together(CLIENTS, move |_| async move {
-        let mut socket = socket_at(address, "/").await?;
-        let ping = Message::Ping(vec![7; 125].into());
-        let endless = async { while socket.feed(ping.clone()).await.is_ok() {} };
-        let _ = tokio::time::timeout(LONG, endless).await;
-        Some(socket)
+    unread(address, "/".into(), Message::Ping(vec![7; 125].into())).await
+}
+
+/// Sends a message over WebSocket, as often as the server takes it, and reads nothing.
+async fn unread(address: SocketAddr, path: String, message: Message) -> Words {
+    let open = together(CLIENTS, move |_| {
+        let (path, message) = (path.clone(), message.clone());
+        async move {
+            let mut socket = socket_at(address, &path).await?;
+            let endless = async { while socket.send(message.clone()).await.is_ok() {} };
+            let _ = tokio::time::timeout(LONG, endless).await;
+            Some(socket)
+        }
     });
     let open: Vec<_> = open.await.into_iter().flatten().collect();
     let closed = ended(&open.iter().map(|socket| socket.get_ref()).collect::<Vec<_>>()).await;
