@@ -27,7 +27,7 @@ pub(super) struct Room {
 
 /// For connections that have not shaken hands. A newcomer always finds a place: nothing says that the others will ever
 /// shake hands.
-pub(super) const SHAKING: Room = Room { all: 16, of_address: 4, idle: Duration::ZERO };
+pub(super) const SHAKING: Room = Room { all: 64, of_address: 8, idle: Duration::ZERO };
 
 /// For peers that have said who they are.
 pub(super) const READY: Room = Room { all: 32, of_address: 8, idle: Duration::from_secs(30) };
@@ -204,10 +204,10 @@ mod tests {
     async fn connections_that_do_not_shake_hands_keep_nobody_out() {
         let seats = Seats::new(SHAKING);
         let mut held: Vec<Seat> =
-            (0..100).map(|number| seats.enter(at(&format!("192.0.2.{}", number % 3))).unwrap()).collect();
+            (0..100).map(|number| seats.enter(at(&format!("192.0.2.{}", number % 20))).unwrap()).collect();
         let newcomer = seats.enter(at("198.51.100.1")).unwrap();
         for number in 0..100 {
-            held.push(seats.enter(at(&format!("192.0.2.{}", number % 3))).unwrap());
+            held.push(seats.enter(at(&format!("192.0.2.{}", number % 20))).unwrap());
         }
         assert!(!has_left(&newcomer).await, "addresses with more connections make room for their own");
         let many: Vec<Seat> = (1..=SHAKING.all)

@@ -17,7 +17,10 @@ const MAX_TRANSACTION: usize = 128 * 1024;
 /// Most transactions of one address that wait, and their bytes. Further ones are dropped: their senders tell other nodes
 /// too.
 const MAX_WAITING: usize = 256;
-const MAX_WAITING_BYTES: usize = 512 * 1024;
+const MAX_WAITING_BYTES: usize = 256 * 1024;
+
+/// Most addresses whose transactions wait: twice as many as there are peers at a time, since they may outlast their senders.
+const MAX_ADDRESSES: usize = 64;
 
 /// Most transactions that are remembered, and the time for which each is. Every peer tells of every transaction.
 const MAX_REMEMBERED: usize = 4_096;
@@ -80,6 +83,9 @@ impl Submitter {
         let short: Vec<(B256, Vec<u8>)> = short.map(|raw| (keccak256(&raw), raw)).collect();
         let mut waiting = lock(&self.waiting);
         let sends = waiting.contains_key(&asker);
+        if !sends && waiting.len() >= MAX_ADDRESSES {
+            return;
+        }
         let own = waiting.entry(asker).or_default();
         for (hash, raw) in short {
             // Transactions that are dropped are not remembered.
@@ -181,6 +187,10 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let sent = lock(&service.0).clone();
         assert!(sent.iter().any(|length| *length > 2_000), "that of the other address: {sent:?}");
+        for asker in 3..1_000 {
+            submitter.submit(asker, vec![vec![asker as u8; 200]]);
+        }
+        assert_eq!(lock(&submitter.waiting).len(), MAX_ADDRESSES);
         // What was dropped is taken later.
         assert!(submitter.is_new(&keccak256(9_999_u32.to_be_bytes())));
     }
