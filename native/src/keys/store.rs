@@ -6,6 +6,7 @@ use std::path::Path;
 
 use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use tracing::warn;
 
 use super::error::KeyError;
 use super::meter::Usage;
@@ -54,20 +55,25 @@ impl Store {
         Ok(write.commit()?)
     }
 
-    /// All keys with their usage.
+    /// All keys with their usage. A damaged row of a key is left out, and one of its usage counts as none: the other keys do not
+    /// depend on them. The log names the rows by their numbers.
     pub(super) fn load(&self) -> Result<Vec<(Record, Usage)>, KeyError> {
         let read = self.0.begin_read()?;
         let (keys, usage) = (read.open_table(KEYS)?, read.open_table(USAGE)?);
-        let damaged = |error: serde_json::Error| KeyError::Format(error.to_string());
         let mut all = Vec::new();
-        for entry in keys.iter()? {
+        for (number, entry) in (1_u64..).zip(keys.iter()?) {
             let (id, record) = entry?;
-            let record = serde_json::from_slice(record.value()).map_err(damaged)?;
-            let used = match usage.get(id.value())? {
-                Some(used) => serde_json::from_slice(used.value()).map_err(damaged)?,
-                None => Usage::default(),
+            let record = serde_json::from_slice(record.value()).ok();
+            let Some(record) = record.filter(|record: &Record| record.id == id.value()) else {
+                warn!("row {number} of the API keys is damaged: its key is refused, the others are served");
+                continue;
             };
-            all.push((record, used));
+            let used = usage.get(id.value())?.map(|used| serde_json::from_slice(used.value()));
+            let used = used.transpose().unwrap_or_else(|_| {
+                warn!("the usage of the API key in row {number} is damaged, and begins anew");
+                None
+            });
+            all.push((record, used.unwrap_or_default()));
         }
         Ok(all)
     }
@@ -113,4 +119,54 @@ fn file(path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     files::check_secret(&file)?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+
+    use super::*;
+    use crate::keys::Rules;
+
+    fn record(id: &str, number: u32) -> Record {
+        let (name, rules) = (String::new(), Rules::default());
+        Record { id: id.into(), number, name, hash: B256::ZERO, created: 1, revoked: None, rules }
+    }
+
+    #[test]
+    fn a_damaged_row_loses_no_other_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = json(&record("b", 1)).unwrap();
+        let text = |text: &str| text.as_bytes().to_vec();
+        for row in [
+            vec![],
+            vec![0; 100],
+            text("null"),
+            text("{\"id\":\"b\"}"),
+            whole[..whole.len() - 1].to_vec(),
+            String::from_utf8(whole.clone()).unwrap().replace("\"number\":1", "\"number\":-1").into_bytes(),
+            // The record of another key.
+            json(&record("a", 1)).unwrap(),
+        ] {
+            let path = folder.path().join("keys");
+            let store = Store::open(&path).unwrap();
+            let used = Usage::default();
+            for (number, id) in (0..).zip(["a", "b", "c"]) {
+                store.put(&record(id, number), None).unwrap();
+                store.put_usage(&[(id.to_owned(), used.clone())]).unwrap();
+            }
+            let ids = |store: &Store| -> Vec<String> {
+                store.load().unwrap().into_iter().map(|(record, _)| record.id).collect()
+            };
+            assert_eq!(ids(&store), ["a", "b", "c"]);
+            for (table, left) in [(USAGE, &["a", "b", "c"][..]), (KEYS, &["a", "c"])] {
+                let write = store.0.begin_write().unwrap();
+                write.open_table(table).unwrap().insert("b", row.as_slice()).unwrap();
+                write.commit().unwrap();
+                assert_eq!(ids(&store), left, "{row:?}");
+            }
+            drop(store);
+            std::fs::remove_file(path).unwrap();
+        }
+    }
 }
