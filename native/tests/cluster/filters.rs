@@ -7,6 +7,7 @@ use rootlight_native::service::Service as _;
 use serde_json::{Value, json};
 
 use crate::front_ends::{World, ask_of};
+use crate::pending::{ask, caller};
 use crate::servers::Servers;
 
 /// Most bytes of the filters of one owner.
@@ -97,4 +98,38 @@ async fn filters_have_connections_of_their_own() {
     // Each poll has three commands.
     let during = commands() - before;
     assert!(during < 200, "{during} commands by the connections of limits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_of_other_rights_or_of_another_key_do_not_exist_at_any_front_end() {
+    let Some(world) = World::new("rights", 3).await else { return };
+    let (wide, narrow, other) = (caller(1, 1), caller(1, 2), caller(2, 1));
+    let mut ids = Vec::new();
+    for (method, params) in [
+        ("eth_newFilter", json!([{"fromBlock": "earliest"}])),
+        ("eth_newBlockFilter", json!([])),
+        ("eth_newPendingTransactionFilter", json!([])),
+    ] {
+        ids.push(ask(&world, 0, &wide, method, params).await);
+    }
+    for at in 0..3 {
+        for (id, stranger) in ids.iter().flat_map(|id| [(id, &narrow), (id, &other)]) {
+            for method in ["eth_getFilterChanges", "eth_getFilterLogs"] {
+                let answer = ask(&world, at, stranger, method, json!([id])).await;
+                assert_eq!(answer["code"], -32000, "{method} at {at}: {answer}");
+            }
+            assert_eq!(ask(&world, at, stranger, "eth_uninstallFilter", json!([id])).await, false, "at {at}");
+        }
+        // They are still there for the rights that they were made with.
+        for id in &ids {
+            let answer = ask(&world, (at + 1) % 3, &wide, "eth_getFilterChanges", json!([id])).await;
+            assert_eq!(answer, json!([]), "at {at}");
+        }
+    }
+    // A filter of the new rights is polled everywhere.
+    let id = ask(&world, 1, &narrow, "eth_newBlockFilter", json!([])).await;
+    for at in 0..3 {
+        assert_eq!(ask(&world, at, &narrow, "eth_getFilterChanges", json!([id])).await, json!([]));
+        assert_eq!(ask(&world, at, &wide, "eth_getFilterChanges", json!([id])).await["code"], -32000);
+    }
 }

@@ -22,6 +22,7 @@ mod heads;
 mod kept;
 mod keys;
 mod million;
+mod pending;
 mod promotion;
 mod quotas;
 mod serve;
