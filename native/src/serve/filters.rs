@@ -42,7 +42,7 @@ const MAX_USED: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FilterError {
     /// The store cannot be reached, or is full.
-    #[error("filters cannot be reached at present; ask again: {0}")]
+    #[error("filters cannot be reached at present; ask again")]
     Store(#[from] StoreError),
     /// Another message polls the same filter all the time.
     #[error("the filter is being polled by another request; ask again")]
@@ -57,7 +57,7 @@ pub(super) enum FilterError {
     #[error("the filters take too much room: {MAX_BYTES} bytes each and {MAX_OWN_BYTES} together at most")]
     TooLarge,
     /// The store keeps the rest of its memory for limits and keys.
-    #[error("the store has no room for another filter; ask again later")]
+    #[error("there is no room for another filter at present; ask again later")]
     Crowded,
 }
 
@@ -150,7 +150,7 @@ impl SharedFilters {
             let at = Instant::now();
             match state.as_str() {
                 "taken" => {
-                    return Ok(self.admit(light, id, &sealed).map(|place| Lent {
+                    return Ok(self.admit(light, id, &sealed, lent).map(|place| Lent {
                         place,
                         lent,
                         at,
@@ -164,10 +164,10 @@ impl SharedFilters {
         }
     }
 
-    /// Gives a filter of the store to the light client.
-    fn admit(&self, light: &LightService, id: u128, sealed: &[u8]) -> Option<Place> {
+    /// Gives a filter of the store, at this time of it, to the light client.
+    fn admit(&self, light: &LightService, id: u128, sealed: &[u8], now: u64) -> Option<Place> {
         let (place, bytes) = self.seal.open(&self.key(id), sealed)?.split_first_chunk()?;
-        let (sent, place) = self.sent.since(Place::from_bytes(*place));
+        let (sent, place) = self.sent.since(Place::from_bytes(*place), now);
         let taken = light.take_over(id, bytes, &sent);
         taken.inspect_err(|error| debug!("a filter of the store is {error}")).ok()?;
         Some(place)

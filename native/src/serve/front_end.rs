@@ -163,7 +163,15 @@ async fn read(message: Vec<u8>) -> Option<(Calls, Vec<u8>)> {
     if is_short { Some(read()) } else { priority::run_last(read).await }
 }
 
+/// Tells the log what the store says, which callers are not told.
+fn note(error: &FilterError) {
+    if let FilterError::Store(error) = error {
+        warn!("a message about filters is refused: {error}");
+    }
+}
+
 async fn refused(message: Vec<u8>, error: &FilterError) -> HeldAnswer {
+    note(error);
     HeldAnswer::failed_apart(message, code(error), error.to_string()).await
 }
 
@@ -171,6 +179,7 @@ async fn refused(message: Vec<u8>, error: &FilterError) -> HeldAnswer {
 async fn refused_in(message: Vec<u8>, mut answer: HeldAnswer, error: &FilterError) -> HeldAnswer {
     let (code, text) = (code(error), error.to_string());
     let Some(told) = &mut answer.answer else { return refused(message, error).await };
+    note(error);
     let body = std::mem::take(&mut told.body);
     let is_short = message.len().saturating_add(body.len()) <= SHORT_JSON;
     let replace = move || (without_filters(&message, &body, (code, &text)), message);

@@ -2,9 +2,9 @@
 -- KEYS[1] the name of the front end that has the lead
 -- ARGV    1 name of the front end that asks, 2 for how long, in milliseconds, 3 whether it wants the lead (1 or 0)
 -- returns 1 if it has the lead, else 0
-local holder = redis.pcall('GET', KEYS[1])
+local holder = redis.call('GET', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
-if type(holder) == 'table' or (holder and (left < 0 or left > tonumber(ARGV[2]))) then
+if holder and (left < 0 or left > tonumber(ARGV[2])) then
   -- No front end has taken the lead for so long.
   redis.call('DEL', KEYS[1])
   holder = false

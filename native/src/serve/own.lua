@@ -7,11 +7,17 @@ local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local lifetime = tonumber(ARGV[3])
 local filters, ids, count, bytes = {}, {}, 0, 0
+-- No front end has noted so many filters, or one of such a size.
+local most = tonumber(ARGV[2])
+if redis.call('HLEN', KEYS[1]) > 4 * tonumber(ARGV[1]) then
+  redis.call('DEL', KEYS[1])
+end
 local all = redis.call('HGETALL', KEYS[1])
 for at = 1, #all, 2 do
   local used, size = string.match(all[at + 1], '^(%d+) (%d+)$')
+  local bytes = tonumber(size or '0')
   -- The server's clock may have been set back.
-  filters[all[at]] = { used = math.min(tonumber(used or '0'), now), size = tonumber(size or '0') }
+  filters[all[at]] = { used = math.min(tonumber(used or '0'), now), size = bytes <= most and bytes or 0 }
 end
 local changed = {}
 for at = 4, #ARGV, 2 do
@@ -38,7 +44,7 @@ table.sort(ids, function(one, other)
 end)
 local surplus = {}
 for _, id in ipairs(ids) do
-  if count <= tonumber(ARGV[1]) and bytes <= tonumber(ARGV[2]) then
+  if count <= tonumber(ARGV[1]) and bytes <= most then
     break
   end
   redis.call('HDEL', KEYS[1], id)

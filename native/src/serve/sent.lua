@@ -1,7 +1,14 @@
--- Notes that a transaction was sent, and tells the front ends.
+-- Notes that a transaction was sent, and tells the front ends. After place.lua.
 -- KEYS[1] the transactions that were sent last, also the name of the channel
--- ARGV    1 the transaction, 2 how many are kept, 3 for how long (milliseconds)
-redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'hash', ARGV[1])
+-- ARGV    1 the transaction, 2 how many are kept, 3 for how long (milliseconds), 4 up to which id front ends have read
+--         (milliseconds)
+local last, read = tonumber(string.match(last_id(), '^%d+')), tonumber(ARGV[4])
+local now, id = tonumber(redis.call('TIME')[1]) * 1000, '*'
+-- The stream was lost, and its ids were ahead of the clock. Those that follow on them are after all places of filters.
+if last < read and now <= read and read <= now + 60000 then
+  id = string.format('%.0f-0', read + 1)
+end
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], id, 'hash', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PUBLISH', KEYS[1], '')
 return 1

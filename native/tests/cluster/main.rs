@@ -13,6 +13,7 @@ mod commands;
 mod common;
 mod fan_out;
 mod filters;
+mod foreign;
 mod front_ends;
 // The model of the script that counts.
 #[allow(dead_code)]

@@ -38,11 +38,12 @@ return 1",
     )
 });
 
-/// Keeps the higher number.
+/// Keeps the higher number. A revision beyond 2^53 is none: revisions are times in milliseconds, or follow on each other.
 static RAISE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
-        "local old = tonumber(redis.call('GET', KEYS[1]) or '-1')
-if old and old >= tonumber(ARGV[1]) then return 0 end
+        "local text = redis.call('GET', KEYS[1])
+local old = text and string.find(text, '^%d+$') and tonumber(text)
+if old and old < 2 ^ 53 and old >= tonumber(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 return 1",
     )

@@ -15,15 +15,10 @@ local now = redis.call('TIME')
 local seconds, nanos = tonumber(now[1]), tonumber(now[2]) * 1000
 local size, most = tonumber(ARGV[1]), tonumber(ARGV[3])
 
-local kept = redis.pcall('HMGET', KEYS[1], 's', 'n', 'd', 'c', 'a')
-if kept.err then
-  -- This script has not written it.
-  redis.call('DEL', KEYS[1])
-  kept = {}
-end
+local kept = redis.call('HMGET', KEYS[1], 's', 'n', 'd', 'c', 'a')
 for at = 1, 5 do
   local value = tonumber(kept[at] or '')
-  -- Nor has it written what is no number, or none that it could count on with.
+  -- This script has not written what is no number, or none that it could count on with.
   kept[at] = value and math.abs(value) < 2 ^ 53 and value or nil
 end
 local used = 0

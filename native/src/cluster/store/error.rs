@@ -2,7 +2,10 @@
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-/// Why the hot store gave no answer. None of them repeats an address, which may hold a password.
+use crate::outside::outside;
+
+/// Why the hot store gave no answer. None of them repeats an address, which may hold a
+/// password; what the server says is for the log, not for callers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -10,7 +13,7 @@ pub enum StoreError {
     #[error("the address of the store: {0}")]
     Address(String),
     /// No server could be reached at the start.
-    #[error("the store cannot be reached: {0}")]
+    #[error("the store cannot be reached: {}", outside(.0))]
     Unreachable(String),
     /// The part of the store that has the key failed a moment ago, and is not asked again yet.
     #[error("the store is down")]
@@ -28,10 +31,10 @@ pub enum StoreError {
     #[error("the store is full")]
     Full,
     /// The server refused the command, or the connection broke. The command may have been carried out.
-    #[error("the store: {0}")]
+    #[error("the store: {}", outside(.0))]
     Failed(String),
     /// The answer does not have the form that the command gives.
-    #[error("an answer of the store cannot be read: {0}")]
+    #[error("an answer of the store cannot be read: {}", outside(.0))]
     Answer(String),
 }
 

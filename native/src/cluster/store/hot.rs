@@ -26,6 +26,9 @@ const TIME: &str = "local now = redis.call('TIME') return {tonumber(now[1]), ton
 /// Sets a value that others can do without.
 const ROOM: &str = concat!(include_str!("memory.lua"), include_str!("room.lua"));
 
+/// Sends a command again as a script, which removes a key that holds another kind of value.
+const AGAIN: &str = "return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))";
+
 /// How much of a server's memory may be in use when such a value is set, in percent. The rest is for limits, keys and
 /// filters.
 const SPARE_PERCENT: u8 = 50;
@@ -40,6 +43,7 @@ pub struct HotStore {
     tasks: Vec<JoinHandle<()>>,
     time: Script,
     room: Script,
+    again: Script,
 }
 
 /// What commands and the check of connections share.
@@ -86,8 +90,8 @@ impl HotStore {
             tokio::spawn(check(shared.clone())),
             tokio::spawn(announce::receive(config.clone(), channels.clone())),
         ];
-        let [time, room] = [TIME, ROOM].map(Script::new);
-        Ok(Arc::new(Self { shared, channels, tasks, time, room }))
+        let [time, room, again] = [TIME, ROOM, AGAIN].map(Script::new);
+        Ok(Arc::new(Self { shared, channels, tasks, time, room, again }))
     }
 
     /// Whether all parts of the store answered when they were last asked.
@@ -113,9 +117,7 @@ impl HotStore {
     /// # Errors
     /// [`StoreError`].
     pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let key = self.name(key);
-        let answer = self.shared.run(slot(key.as_bytes()), cmd("GET").arg(&key)).await?;
-        read(answer)
+        self.command("GET", key, &[]).await
     }
 
     /// Sets the value of a key, which ends after a time.
@@ -172,13 +174,14 @@ impl HotStore {
             Ok(answer) => read(answer),
             // The server was restarted, or is new. It keeps a script that it was given whole.
             Err(Failure::Server(error)) if is_no_script(&error) => {
-                read(self.shared.run(slot, &command("EVAL", script.text)).await?)
+                read(self.shared.run(slot, &command("EVAL", &script.text)).await?)
             }
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Runs another command on a key, which must be the first argument after the name of the command.
+    /// Runs another command on a key, which must be the first argument after the name of the command. A key that holds another
+    /// kind of value than the command is for is removed, as by a script.
     ///
     /// # Errors
     /// As [`Self::script`].
@@ -188,10 +191,17 @@ impl HotStore {
         key: &str,
         arguments: &[Vec<u8>],
     ) -> Result<T, StoreError> {
-        let key = self.name(key);
+        let place = self.name(key);
         let mut command = cmd(name);
-        command.arg(&key).arg(arguments);
-        read(self.shared.run(slot(key.as_bytes()), &command).await?)
+        command.arg(&place).arg(arguments);
+        match self.shared.ask(slot(place.as_bytes()), &command).await {
+            Ok(answer) => read(answer),
+            Err(Failure::Server(error)) if error.code() == Some("WRONGTYPE") => {
+                let arguments = [&[name.as_bytes().to_vec()], arguments].concat();
+                self.script(&self.again, key, &arguments).await
+            }
+            Err(failure) => Err(failure.into()),
+        }
     }
 
     /// Sends a message to all front ends that listen, this one included.
