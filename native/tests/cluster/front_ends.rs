@@ -226,7 +226,12 @@ pub(crate) fn number(value: &Value) -> u64 {
 /// Asks front ends in turn for their heads until `last` is seen, as a caller with this key or without one. No answer is of an
 /// earlier block than one that any caller had before the message was sent. Returns how many answers there were, and how often
 /// the head was another one.
-async fn watch_head(world: Arc<World>, key: Option<u32>, seen: Arc<AtomicU64>, last: u64) -> (u32, u32) {
+async fn watch_head(
+    world: Arc<World>,
+    key: Option<u32>,
+    seen: Arc<AtomicU64>,
+    (last, store_fails): (u64, bool),
+) -> (u32, u32) {
     let terms = Terms { key, ..Terms::default() };
     let caller = Caller::on(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None, terms);
     let (mut answers, mut heads, mut head) = (0, 0, 0);
@@ -240,8 +245,8 @@ async fn watch_head(world: Arc<World>, key: Option<u32>, seen: Arc<AtomicU64>, l
             let answer = world.front_ends[turn].answer_to(&caller, message.to_string().into_bytes()).await;
             let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
             if answer.get("error").is_some() {
-                // A front end that lags says so.
-                assert_eq!(answer["error"]["code"], -32002, "{answer}");
+                // A front end that lags says so, which it does only if the store fails.
+                assert!(store_fails && answer["error"]["code"] == -32002, "{answer} of front end {turn}");
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             }
@@ -260,11 +265,17 @@ async fn watch_head(world: Arc<World>, key: Option<u32>, seen: Arc<AtomicU64>, l
 /// Callers with keys, two of them with the same one, and without.
 const CALLERS: [Option<u32>; 6] = [None, None, None, Some(1), Some(1), Some(2)];
 
-/// Watches the head by all callers while blocks are mined and something else goes on.
-async fn watch(world: World, blocks: u64, pause: Duration, mut before_block: impl AsyncFnMut(&World, u64)) {
+/// Watches the head by all callers while blocks are mined and something else goes on, which may be that the store fails.
+async fn watch(
+    world: World,
+    (blocks, pause): (u64, Duration),
+    store_fails: bool,
+    mut before_block: impl AsyncFnMut(&World, u64),
+) {
     let (world, seen) = (Arc::new(world), Arc::<AtomicU64>::default());
     let last = number(&world.of_chain("eth_blockNumber", json!([])).await) + blocks;
-    let callers = CALLERS.map(|key| tokio::spawn(watch_head(world.clone(), key, seen.clone(), last)));
+    let callers =
+        CALLERS.map(|key| tokio::spawn(watch_head(world.clone(), key, seen.clone(), (last, store_fails))));
     for block in 0..blocks {
         before_block(&world, block).await;
         world.of_chain("evm_mine", json!([])).await;
@@ -272,14 +283,15 @@ async fn watch(world: World, blocks: u64, pause: Duration, mut before_block: imp
     }
     for caller in callers {
         let (answers, heads) = tokio::time::timeout(PATIENCE, caller).await.expect("in time").unwrap();
-        assert!(answers >= 20 && heads >= 3, "{answers} answers, {heads} heads");
+        let (least, least_heads) = if store_fails { (20, 3) } else { (100, 5) };
+        assert!(answers >= least && heads >= least_heads, "{answers} answers, {heads} heads");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_back() {
     let Some(world) = World::new("head", 3).await else { return };
-    watch(world, 40, Duration::from_millis(60), async |world, block| {
+    watch(world, (40, Duration::from_millis(60)), false, async |world, block| {
         if block == 21 {
             // The store forgets everything.
             let key = format!("{}:heads:33", world.prefix);
@@ -295,7 +307,7 @@ async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_b
 async fn the_head_does_not_go_back_when_reports_end_and_the_store_is_emptied() {
     let Some(servers) = Servers::single(&[]) else { return };
     let world = World::with(Arc::new(servers), "ends", 3).await;
-    watch(world, 60, Duration::from_millis(80), async |world, block| {
+    watch(world, (60, Duration::from_millis(80)), true, async |world, block| {
         let key = format!("{}:heads:33", world.prefix);
         match block % 12 {
             1 => {
