@@ -35,8 +35,8 @@ pub(crate) trait Display {
 /// Whether messages are let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Until this moment, each once a look at the store that began after the message came has found no block shown
-    /// that messages do not see here ([`Part::covers`]).
+    /// Until this moment, each once a look at the store that began after the message came has found the block shown that
+    /// messages see here ([`assures`]).
     Until(Instant),
     /// All, without the store.
     Alone,
@@ -66,6 +66,12 @@ pub(crate) struct Step {
     pub(crate) entry: Option<Entry>,
     /// Whether to report again at once.
     pub(crate) again: bool,
+}
+
+/// Whether a look at the store lets messages in that see the block of this round ([`Part::covers`]). If the store has a later
+/// one, messages must see that first. If it has an earlier one, it was lost there, and other front ends may not know of it yet.
+pub(crate) fn assures(shown: Option<u64>, covers: u64) -> bool {
+    shown == Some(covers)
 }
 
 /// The part of a front end in the agreement.

@@ -11,6 +11,7 @@
 --           raw      the server's clock at the last report, in milliseconds
 --           clock    the time by which all others are kept, in milliseconds; see below
 --           born     when the agreement began
+--           server   the run of the server on which it began
 --           shown    the block that is shown, as hash:number
 --           at       the round in which it came to be shown; front ends look at this field for each message
 --           next     the block that is to be shown; empty if none
@@ -33,14 +34,17 @@ local lifetime, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local raw = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
-local all = redis.pcall('HGETALL', heads)
-if all.err then
-  -- No front end has written this.
+-- No front end has written so many fields, or such a long one.
+if redis.call('HLEN', heads) > 4096 then
   redis.call('DEL', heads)
-  all = {}
 end
+local all = redis.call('HGETALL', heads)
 local state, members, live, leaving = {}, {}, 0, 0
 for at = 1, #all, 2 do
+  if #all[at] + #all[at + 1] > 4096 then
+    redis.call('HDEL', heads, all[at])
+    all[at], all[at + 1] = '', ''
+  end
   state[all[at]] = all[at + 1]
 end
 local function set(field, value)
@@ -100,10 +104,14 @@ for at = 1, #all, 2 do
     end
   end
 end
--- A store that was emptied does not know the front ends. Each of them reports, or stops answering, within the lifetime of a
--- report; until then nobody lets messages in, and no other block is shown.
-if not moment('born') then
+-- A store that was emptied does not know the front ends, and a server that was restarted, or took over, may lack the last
+-- changes. Each front end reports, or stops answering, within the lifetime of a report; until then nobody is let in anew, and no
+-- other block is shown.
+local about = redis.pcall('INFO', 'server')
+local server = type(about) == 'string' and string.match(about, 'run_id:(%w+)') or ''
+if not moment('born') or state['server'] ~= server then
   note('born')
+  set('server', server)
 end
 local ready = now - moment('born') > lifetime
 local shown, upcoming = state['shown'] or '', state['next'] or ''

@@ -4,13 +4,15 @@
 //! answer was sent is made on an earlier one. Two mechanisms give it, each without the other:
 //!
 //! - A block is written to the store before any front end shows it. A front end lets a message in only after a look at the
-//!   store that began when the message was there, and that found no block shown which messages do not see here. This rests
-//!   on no clock and no lease: a front end that was paused, or whose report the others do not count any more, finds the
-//!   later block. One look serves all messages that came before it.
+//!   store that began when the message was there, and that found the block shown which messages see here. This rests on no
+//!   clock and no lease: a front end that was paused, or whose report the others do not count any more, finds a later block,
+//!   and one whose block the store has lost waits until the store has it back. One look serves all messages that came
+//!   before it.
 //! - A block is shown in two steps, for which all front ends that count stop letting messages in (`heads.lua`). A front end
 //!   that has stopped lets none in before it knows what has become of that block, also if the store forgets it, and its
 //!   reports give back to the store what it has seen. So a store that was emptied, or whose successor lacks the last
-//!   changes, takes nothing back. This rests on the time for which a report counts.
+//!   changes, takes nothing back: for the time for which a report counts, nobody is let in anew. This rests on that time,
+//!   and on one front end that has shown the block, or stopped for it, and reports within it.
 //!
 //! The property is given up while the store cannot be reached: reports that fail for five seconds make a front end show its
 //! own newest block. It is verified, but for that time front ends may differ by a block ([`Ahead`]). A front end that
@@ -25,7 +27,7 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{info, warn};
 
-use super::agreed::{Display, Entry, Part, Step, Told};
+use super::agreed::{Display, Entry, Part, Step, Told, assures};
 use super::ahead::Ahead;
 use super::backend::NewBlocks;
 use super::fan_out::FanOut;
@@ -238,7 +240,7 @@ async fn look(store: &HotStore, head: &ServedHead, looks: &Looks, key: &str) {
     loop {
         let last = head.unsure().await;
         match store.command::<Option<u64>>("HGET", key, &[b"at".to_vec()]).await {
-            Ok(Some(at)) if at <= looks.covers.load(Ordering::Acquire) => head.assure(last),
+            Ok(shown) if assures(shown, looks.covers.load(Ordering::Acquire)) => head.assure(last),
             Ok(_) => {
                 looks.differs.notify_one();
                 tokio::time::sleep(SHORT_PAUSE).await;

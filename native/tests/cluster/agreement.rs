@@ -3,20 +3,23 @@
 //! message came, whoever asks.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, U256};
+use futures::StreamExt as _;
 use rootlight::types::BlockRef;
 use rootlight_native::cluster::store::{FromRedisValue as _, HotStore, Script, Value};
 
-use crate::agreed::{Display, Entry, LIFETIME, Part, Told};
+use crate::agreed::{Display, Entry, LIFETIME, Part, Told, assures};
 use crate::servers::{Servers, cluster};
 
 const KEY: &str = "heads:1";
 const FRONT_ENDS: usize = 3;
 const CALLERS: usize = 6;
+/// Models that run at a time.
+const AT_A_TIME: usize = 16;
 /// Last blocks of a report.
 const BLOCKS: u64 = 16;
 
@@ -98,6 +101,14 @@ struct FrontEnd {
     answer: Option<(Told, Instant)>,
 }
 
+/// What the store has lost, until all front ends have reported or stopped answering.
+struct Loss {
+    /// The last round whose block was shown.
+    shown: u64,
+    /// The last one of which the store knows by what is left and by reports.
+    known: u64,
+}
+
 /// A message of a caller at a front end, step by step.
 #[derive(Clone, Copy)]
 enum Message {
@@ -109,13 +120,20 @@ enum Message {
 }
 
 /// What may go wrong.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Faults {
-    /// Clocks of front ends stand still for any time, as those of machines that sleep.
-    Clocks,
+#[derive(Clone, Copy)]
+struct Faults {
+    name: &'static str,
+    /// Front ends are busy for any time, also for longer than a report counts.
+    pauses: bool,
+    /// Their clocks stand still meanwhile, as those of machines that sleep.
+    sleep: bool,
     /// The store is emptied, or loses its last changes.
-    Store,
+    store: bool,
 }
+
+const CLOCKS: Faults = Faults { name: "clocks", pauses: true, sleep: true, store: false };
+const STORE: Faults = Faults { name: "store", pauses: false, sleep: false, store: true };
+const PAUSES: Faults = Faults { name: "pauses", pauses: true, sleep: false, store: true };
 
 struct Model {
     store: Arc<HotStore>,
@@ -134,24 +152,47 @@ struct Model {
     callers: Vec<Option<Message>>,
     /// The latest block of an answer that was sent.
     seen: u64,
+    /// The same, also if that block was forgotten.
+    latest: u64,
     answers: u64,
     /// States of the store before the last reports.
     before: Vec<BTreeMap<String, String>>,
     /// At which step the store loses changes, soon after another block is shown.
     loses_at: Option<u64>,
     last_shown: u64,
+    /// The run of the store's server.
+    server: u64,
+    loss: Option<Loss>,
+    /// How often a block was forgotten.
+    forgotten: u32,
     seed: u64,
+    trace: VecDeque<String>,
 }
 
 impl Model {
+    /// Notes what happened, to be told if the property does not hold.
+    fn note(&mut self, what: impl FnOnce(&Self) -> String) {
+        let line = format!("{} {:?} {}", self.steps, self.time, what(self));
+        self.trace.push_back(line);
+        if self.trace.len() > 400 {
+            self.trace.pop_front();
+        }
+    }
+
     async fn new(faults: Faults, seed: u64) -> Option<Self> {
         let servers = cluster()?;
-        let kind = if faults == Faults::Clocks { "clocks" } else { "store" };
-        let store = servers.connect(&format!("agreement-{kind}-{seed}")).await;
-        // The store's clock is the model's.
-        let text =
-            include_str!("../../src/serve/heads.lua").replace("redis.call('TIME')", "{ARGV[12], ARGV[13]}");
-        let script = Script::new(Box::leak(text.into_boxed_str()));
+        let mut config = servers.config(&format!("agreement-{}-{seed}", faults.name));
+        config.limits.command = Duration::from_secs(60);
+        let store = HotStore::connect(&config).await.unwrap();
+        // The clock and the server are the model's.
+        let text = std::env::var("HEADS")
+            .map_or(include_str!("../../src/serve/heads.lua").to_owned(), |path| {
+                std::fs::read_to_string(path).unwrap()
+            });
+        let text = text
+            .replace("redis.call('TIME')", "{ARGV[12], ARGV[13]}")
+            .replace("redis.pcall('INFO', 'server')", "'run_id:' .. ARGV[14]");
+        let script = Script::new(&text);
         let front_end = |number: usize| FrontEnd {
             name: format!("f{number}"),
             display: Heights { verified: Cell::new(1), pinned: Cell::new(None) },
@@ -177,11 +218,16 @@ impl Model {
             steps: 0,
             callers: vec![None; CALLERS],
             seen: 0,
+            latest: 0,
             answers: 0,
             before: Vec::new(),
             loses_at: None,
             last_shown: 0,
+            server: 0,
+            loss: None,
+            forgotten: 0,
             seed,
+            trace: VecDeque::new(),
         })
     }
 
@@ -215,19 +261,52 @@ impl Model {
         self.before.push(self.store.command("HGETALL", KEY, &[]).await.unwrap());
         let surplus = self.before.len().saturating_sub(12);
         self.before.drain(..surplus);
-        arguments.extend([self.time.as_secs().to_string(), self.time.subsec_micros().to_string()]);
+        self.hear(&arguments);
+        let clock = [self.time.as_secs().to_string(), self.time.subsec_micros().to_string()];
+        arguments.extend(clock.into_iter().chain([self.server.to_string()]));
         let arguments: Vec<Vec<u8>> = arguments.into_iter().map(String::into_bytes).collect();
         let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
         let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
         let whole = |at: usize| u64::from_redis_value(told[at].clone()).unwrap();
         let told = Told { part: text(0), round: whole(1), next: text(2), shown: text(3), at: whole(4) };
-        if self.faults == Faults::Store && told.at > self.last_shown && self.random.below(3) == 0 {
+        if self.faults.store && told.at > self.last_shown && self.random.below(8) == 0 {
             self.loses_at = Some(self.steps + self.random.below(60));
         }
         self.last_shown = told.at;
+        self.forget(&told);
+        self.note(|_| {
+            format!(
+                "f{from} reported {:?}: {told:?}",
+                arguments
+                    .iter()
+                    .map(|a| String::from_utf8_lossy(&a[..a.len().min(70)]).into_owned())
+                    .collect::<Vec<_>>()
+            )
+        });
         let front_end = &mut self.front_ends[from];
         if front_end.awaits == Some(number) {
             front_end.answer = Some((told, sent));
+        }
+    }
+
+    /// A report tells the store of what it has lost.
+    fn hear(&mut self, arguments: &[String]) {
+        let Some(loss) = &mut self.loss else { return };
+        for round in [&arguments[5], &arguments[9]] {
+            loss.known = loss.known.max(round.parse().unwrap());
+        }
+    }
+
+    /// All front ends have reported after a loss, or stopped answering. If none of those that reported knew of the last block, it
+    /// is forgotten, and what was seen of it counts no more.
+    fn forget(&mut self, told: &Told) {
+        let Some(loss) = self.loss.take_if(|_| told.part != "fresh") else { return };
+        if loss.known < loss.shown {
+            assert!(self.faults.pauses, "front ends that report knew of the last block, seed {}", self.seed);
+            self.note(|_| "forgotten".to_owned());
+            self.forgotten += 1;
+            self.seen = 0;
+            self.callers.fill(None);
         }
     }
 
@@ -240,6 +319,8 @@ impl Model {
         front_end.awaits = None;
         let step = front_end.part.obey(&told, sent, &front_end.display);
         front_end.entry = step.entry.unwrap_or(front_end.entry);
+        let (covers, served) = (front_end.part.covers(), front_end.display.served().unwrap().number);
+        self.note(|_| format!("f{number} obeys {step:?}, covers {covers}, serves {served}"));
         if step.again {
             self.report(number);
         }
@@ -258,7 +339,7 @@ impl Model {
             }
             Some(Message::Looked { at, floor, shown }) => {
                 let covers = self.front_ends[at].part.covers();
-                Some(match shown.is_some_and(|shown| shown <= covers) {
+                Some(match assures(shown, covers) {
                     true => Message::Assured { at, floor },
                     false => Message::Came { at, floor },
                 })
@@ -274,32 +355,47 @@ impl Model {
             }
             Some(Message::Answered { at, floor, block }) => {
                 let seed = self.seed;
+                if block < floor {
+                    self.trace.iter().for_each(|line| println!("{line}"));
+                }
                 assert!(block >= floor, "block {floor}, then {block} at front end {at}, seed {seed}");
                 self.seen = self.seen.max(block);
+                self.latest = self.latest.max(block);
                 self.answers += 1;
                 None
             }
         };
+        if let Some(Message::Answered { at, floor, block }) = next {
+            self.note(|_| format!("f{at} answers {block}, floor {floor}"));
+        }
         self.callers[caller] = next;
     }
 
     async fn lose(&mut self) {
+        let shown = self.loss.as_ref().map_or(self.last_shown, |loss| loss.shown.max(self.last_shown));
         let _: u64 = self.store.command("DEL", KEY, &[]).await.unwrap();
         let choice = self.random.index(self.before.len() + 1);
-        if let Some(fields) = self.before.get(choice).filter(|fields| !fields.is_empty()) {
-            let fields: Vec<Vec<u8>> = fields
-                .iter()
-                .flat_map(|(field, value)| [field, value])
-                .map(|text| text.clone().into_bytes())
-                .collect();
-            let _: u64 = self.store.command("HSET", KEY, &fields).await.unwrap();
-        }
+        let fields = self.before.drain(..).nth(choice).unwrap_or_default();
         self.before.clear();
+        self.note(|_| format!("lost: {fields:?}"));
+        self.server += 1;
+        let round = |field: &str| fields.get(field).map_or(0, |value| value.parse().unwrap());
+        let is_next = fields.get("next").is_some_and(|next| !next.is_empty());
+        self.loss = Some(Loss { shown, known: round("at").max(if is_next { round("round") } else { 0 }) });
+        if fields.is_empty() {
+            return;
+        }
+        let fields: Vec<Vec<u8>> = fields
+            .iter()
+            .flat_map(|(field, value)| [field, value])
+            .map(|text| text.clone().into_bytes())
+            .collect();
+        let _: u64 = self.store.command("HSET", KEY, &fields).await.unwrap();
     }
 
     fn pass(&mut self, millis: u64) {
         self.time += Duration::from_millis(millis);
-        let stand_still = self.faults == Faults::Clocks;
+        let stand_still = self.faults.sleep;
         for number in 0..FRONT_ENDS {
             if stand_still && self.is_busy(number) {
                 self.front_ends[number].slept += Duration::from_millis(millis);
@@ -319,13 +415,13 @@ impl Model {
                 let millis = self.random.below(15);
                 self.pass(millis);
             }
-            // An emptied store cannot know what only front ends know that are silent for longer than a report counts.
-            150..153 if self.faults == Faults::Clocks => {
+            150..153 if self.faults.pauses => {
                 let millis = self.random.below(2 * LIFETIME.as_millis() as u64);
                 self.pass(millis);
             }
-            153..158 if self.faults == Faults::Clocks => {
-                self.front_ends[front_end].busy = self.steps + self.random.below(600)
+            153..158 if self.faults.pauses => {
+                self.front_ends[front_end].busy = self.steps + self.random.below(600);
+                self.note(|model| format!("f{front_end} busy until {}", model.front_ends[front_end].busy));
             }
             158..170 => self.tip += 1,
             170..250 => {
@@ -348,7 +444,7 @@ impl Model {
                     sender.awaits = None;
                 }
             }
-            566 if self.faults == Faults::Store => self.lose().await,
+            566 if self.faults.store && self.random.below(3) == 0 => self.lose().await,
             _ => {
                 let caller = self.random.index(CALLERS);
                 self.ask(caller).await;
@@ -381,26 +477,50 @@ impl Model {
     }
 }
 
-async fn run(faults: Faults, first_seed: u64, runs: u64, steps: u32) {
-    let mut answers = 0;
-    for seed in first_seed..first_seed + runs {
-        let Some(mut model) = Model::new(faults, seed).await else { return };
+/// Runs the model with these seeds, several at a time.
+async fn run(faults: Faults, seeds: std::ops::Range<u64>, steps: u32) {
+    let one = async |seed| {
+        let mut model = Model::new(faults, seed).await?;
         for _ in 0..steps {
             model.step().await;
         }
         model.settles().await;
-        assert!(model.seen > 3, "{} blocks were seen, seed {seed}", model.seen);
-        answers += model.answers;
-    }
-    assert!(answers > 500, "{answers} answers");
+        Some((model.latest, model.answers, model.forgotten))
+    };
+    let runs: Vec<_> = futures::stream::iter(seeds).map(one).buffer_unordered(AT_A_TIME).collect().await;
+    let runs: Vec<_> = runs.into_iter().flatten().collect();
+    let answers: u64 = runs.iter().map(|run| run.1).sum();
+    let forgotten: u32 = runs.iter().map(|run| run.2).sum();
+    println!("{} runs, {answers} answers, {forgotten} blocks forgotten", runs.len());
+    // Where the store loses changes all the time, messages wait all the time.
+    let advanced = runs.iter().filter(|run| run.0 > 3).count();
+    assert!(
+        answers > 40 * runs.len() as u64 && advanced * 2 > runs.len(),
+        "{answers} answers, {advanced} runs"
+    );
+}
+
+/// The seeds and the steps of a schedule; more of both with `ROOTLIGHT_AGREEMENT_SEEDS`.
+fn length(first: u64) -> (std::ops::Range<u64>, u32) {
+    let seeds = std::env::var("ROOTLIGHT_AGREEMENT_SEEDS").ok().map(|text| text.parse().unwrap());
+    (first..first + seeds.unwrap_or(12), if seeds.is_some() { 10_000 } else { 8_000 })
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_head_never_goes_back_whatever_clocks_leases_and_late_reports_do() {
-    run(Faults::Clocks, 1, 12, 8_000).await;
+    let (seeds, steps) = length(1);
+    run(CLOCKS, seeds, steps).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_head_never_goes_back_when_the_store_is_emptied_or_loses_its_last_changes() {
-    run(Faults::Store, 101, 12, 8_000).await;
+    let (seeds, steps) = length(101);
+    run(STORE, seeds, steps).await;
+}
+
+/// A block is forgotten only if no front end that knows of it reports within the time for which a report counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_head_never_goes_back_when_the_store_loses_changes_while_front_ends_are_busy() {
+    let (seeds, steps) = length(330);
+    run(PAUSES, seeds, steps).await;
 }

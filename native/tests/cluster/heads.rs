@@ -229,6 +229,16 @@ async fn what_is_written_into_the_store_does_not_hold_the_head_for_long() {
         ["round", "x"],
         ["at", "4503599627370000"],
         ["at", "x"],
+        ["round", "2.5"],
+        ["round", "0x2"],
+        ["round", "1e1"],
+        ["round", " 2"],
+        ["at", "2.5"],
+        ["at", "0x2"],
+        ["at", "1e1"],
+        ["at", " 2"],
+        ["server", "x"],
+        ["else", &"x".repeat(100_000)],
         ["shown", "z:9"],
     ]
     .into_iter()
@@ -242,6 +252,11 @@ async fn what_is_written_into_the_store_does_not_hold_the_head_for_long() {
     let Some(mut world) = World::new("forged-type").await else { return };
     world.store.set(KEY, b"text", Duration::from_secs(600)).await.unwrap();
     assert_eq!(world.shows(TWO).await, "b:2");
+    let Some(mut world) = World::new("forged-many").await else { return };
+    let many = "for at = 1, 5000 do redis.call('HSET', KEYS[1], 'm:' .. at, 'x') end return 1";
+    assert_eq!(world.store.script::<u8>(&Script::new(many), KEY, &[]).await.unwrap(), 1);
+    assert_eq!(world.shows(TWO).await, "b:2");
+    assert!(world.store.command::<u64>("HLEN", KEY, &[]).await.unwrap() < 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
