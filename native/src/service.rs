@@ -11,9 +11,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
-use rootlight::engine::KEY_ASKERS;
 use rootlight::rpc::envelope::{BATCH_LIMIT, write_error};
 use rootlight::rpc::{Answer, Connection, Profile, is_gone, notifications, poll_message};
+use rootlight::types::KEY_ASKERS;
 use tokio::sync::watch;
 
 use crate::bans::HostBans;
@@ -236,6 +236,13 @@ impl Caller {
         let peer = terms.key.map_or(peer, |key| peer.of_key(key));
         let connection = connection(peer, terms).from_foreign_page(foreign_page);
         Self { peer, terms, connection: Arc::new(connection), takes_pieces: false }
+    }
+
+    /// A number for the sender of transactions, by which hosts that answer together name it to each other. Pages of other
+    /// origins have numbers of their own.
+    #[must_use]
+    pub fn told(&self) -> u64 {
+        self.connection.owner().asker.told()
     }
 
     /// The same sender, able to receive an answer in pieces.

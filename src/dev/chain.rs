@@ -20,7 +20,7 @@ use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason, Interrupts, O
 use crate::local::BlockIndex;
 use crate::local::{ChainSnapshot, LocalChain};
 use crate::state::{AccountState, StateReader as _};
-use crate::types::Transaction;
+use crate::types::{Asker, Transaction};
 
 /// The largest number of events kept until the host takes them; later events are dropped.
 const MAX_EVENTS: usize = 10_000;
@@ -103,6 +103,8 @@ pub struct DevChain {
     /// Transactions that were dropped because their blocks had no time for them, since the last one was sent.
     pub(super) slow: Vec<B256>,
     pub(super) interrupts: Interrupts,
+    /// Who sends the transactions of the present message.
+    asker: Asker,
     wallet: Wallet,
     report_reverts: bool,
     policy: CallPolicy,
@@ -135,6 +137,7 @@ impl DevChain {
             events: Vec::new(),
             slow: Vec::new(),
             interrupts: Interrupts::default(),
+            asker: Asker::default(),
             wallet,
             report_reverts: config.report_reverts,
             policy: config.policy,
@@ -145,6 +148,11 @@ impl DevChain {
     /// Sets the conditions that interrupt the execution of later blocks.
     pub fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.interrupts = interrupts;
+    }
+
+    /// Sets who sends the transactions that are added from now on.
+    pub fn ask_as(&mut self, asker: Asker) {
+        self.asker = asker;
     }
 
     /// The executed chain. Hosts use it to restore stored blocks at the start.
@@ -299,7 +307,8 @@ impl DevChain {
         let account = self.account(&sender);
         let view = self.chain.view();
         let (network, head) = (view.network(), view.head().header());
-        let context = PoolContext { network, head, now, target: self.recipe.target() };
+        let context =
+            PoolContext { network, head, now, target: self.recipe.target(), asker: Some(self.asker) };
         self.pool.expire(head.number, now);
         let added = self.pool.add(&context, transaction, sender, account.as_ref())?;
         let waits = added.pending.is_empty();
@@ -372,8 +381,8 @@ impl DevChain {
             for (transaction, sender) in block.body.transactions().iter().zip(&block.senders) {
                 let account = self.account(sender);
                 let (network, head) = (self.chain.view().network(), self.chain.head().header());
-                let context =
-                    PoolContext { network, head, now: head.timestamp, target: self.recipe.target() };
+                let (now, target) = (head.timestamp, self.recipe.target());
+                let context = PoolContext { network, head, now, target, asker: None };
                 // The pool refuses transactions that the new branch contains too or that its state does not allow.
                 if let Ok(added) = self.pool.add(&context, transaction.clone(), *sender, account.as_ref()) {
                     self.chain.note_pending(added.pending);

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use alloy_primitives::{Address, B256, keccak256};
 
 use super::{
-    Filters,
+    Filters, Owner,
     dev_producer::DevProducer,
     local_view::LocalSnapshot,
     node::{Draw, Moment, Node, Snapshot},
@@ -107,6 +107,11 @@ impl Node for DevNode {
 
     fn filters(&mut self) -> &mut Filters {
         &mut self.filters
+    }
+
+    fn ask_as(&mut self, owner: Owner) {
+        self.filters.ask_as(owner);
+        self.chain.ask_as(owner.asker);
     }
 
     fn local(&self) -> &ChainSnapshot {

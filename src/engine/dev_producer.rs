@@ -100,5 +100,10 @@ impl TransactionPool for Pool {
 }
 
 fn waiting(pooled: &Pooled) -> WaitingTransaction<'_> {
-    WaitingTransaction { hash: pooled.hash, sender: pooled.sender, transaction: &pooled.transaction }
+    WaitingTransaction {
+        hash: pooled.hash,
+        sender: pooled.sender,
+        transaction: &pooled.transaction,
+        asker: pooled.asker,
+    }
 }

@@ -17,7 +17,7 @@ use alloy_primitives::{B256, keccak256};
 
 #[cfg(all(feature = "hosted", feature = "light"))]
 pub use self::carried::CarriedError;
-pub use self::owner::{KEY_ASKERS, Owner};
+pub use self::owner::Owner;
 #[cfg(feature = "light")]
 use self::seen::Seen;
 #[cfg(feature = "light")]
@@ -29,6 +29,7 @@ use super::{
     logs::{FoundLog, RangeStop, logs_by_hash, range_logs},
     view::{Need, SyncProgress, View},
 };
+use crate::types::Asker;
 
 /// Seconds without a poll after which a filter is dropped.
 pub const FILTER_IDLE: u64 = 300;
@@ -123,7 +124,7 @@ struct Open {
     /// Whether synchronization was in progress at the last poll.
     syncing: bool,
     /// The asker that installed it.
-    asker: u64,
+    asker: Asker,
     /// The asker's rights at that time.
     rights: u64,
     /// Its memory in bytes, approximately.
@@ -172,7 +173,7 @@ impl Open {
         }
         #[cfg(feature = "local")]
         if let Some(events) = events {
-            return Ok(events::news(&self.watch, &mut self.next, events));
+            return Ok(events::news(&self.watch, &mut self.next, events, view));
         }
         #[cfg(feature = "light")]
         return self.compared(view).map(Some);
@@ -207,8 +208,8 @@ impl Filters {
         }
     }
 
-    /// Sets the owner of filters that are installed from now on. If there are too many filters, the asker with the
-    /// most loses some, so that one asker cannot keep the others from having any.
+    /// Sets the owner of filters that are installed from now on. If there are too many filters, the caller with the
+    /// most loses some, so that one caller cannot keep the others from having any.
     pub fn ask_as(&mut self, owner: Owner) {
         self.owner = owner;
     }
@@ -244,18 +245,18 @@ impl Filters {
             let (mut all, mut sums) = (bytes, BTreeMap::<u64, usize>::new());
             for open in &self.open {
                 all = all.saturating_add(open.bytes);
-                let sum = sums.entry(open.asker).or_default();
+                let sum = sums.entry(open.asker.number).or_default();
                 *sum = sum.saturating_add(open.bytes);
             }
             if self.open.len().saturating_add(count) <= MAX_FILTERS && all <= MAX_FILTER_BYTES {
                 return true;
             }
-            let own = sums.get(&self.owner.asker).map_or(0, |own| *own).saturating_add(bytes);
+            let own = sums.get(&self.owner.asker.number).map_or(0, |own| *own).saturating_add(bytes);
             let Some((most, theirs)) = sums.into_iter().max_by_key(|(_, sum)| *sum) else { return false };
             if count > 0 && theirs <= own {
                 return false;
             }
-            let of_most = self.open.iter().enumerate().filter(|(_, open)| open.asker == most);
+            let of_most = self.open.iter().enumerate().filter(|(_, open)| open.asker.number == most);
             let Some((place, _)) = of_most.min_by_key(|(_, open)| open.polled) else { return false };
             self.open.remove(place);
         }

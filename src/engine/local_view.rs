@@ -8,6 +8,7 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use super::{
     BlockHeader, Refusal, TransactionPool,
     node::Snapshot,
+    pool::OwnPool,
     producer::{BlockProducer, PendingBlock},
     view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
@@ -21,7 +22,7 @@ use crate::{
     local::{ChainSnapshot, Events},
     state::{KeyedTrie, LastKey, StateReader},
     trie::{Trie, WalkError},
-    types::{BlockRef, Header, Transaction},
+    types::{Asker, BlockRef, Header, Transaction},
 };
 
 /// An executed chain at one moment.
@@ -49,9 +50,13 @@ impl Snapshot for LocalSnapshot {
         Box::new(LocalView::new(self, now, interrupt))
     }
 
+    fn view_of<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        Box::new(LocalView::of(self, asker, now, interrupt))
+    }
+
     #[cfg(feature = "node-methods")]
-    fn attempt<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(LocalView { is_attempt: true, ..LocalView::new(self, now, interrupt) })
+    fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        Box::new(LocalView { is_attempt: true, ..LocalView::of(self, asker, now, interrupt) })
     }
 }
 
@@ -63,6 +68,8 @@ pub struct LocalView<'a> {
     /// The pending block, built on first use; `None` inside if it cannot be built.
     pending: OnceCell<Option<PendingBlock>>,
     last_key: LastKey,
+    /// The part of the pool that the asker sees, if it is apart from others.
+    own: Option<OwnPool<'a>>,
     #[cfg(feature = "node-methods")]
     is_attempt: bool,
 }
@@ -76,9 +83,16 @@ impl<'a> LocalView<'a> {
             interrupt,
             pending: OnceCell::new(),
             last_key: LastKey::default(),
+            own: None,
             #[cfg(feature = "node-methods")]
             is_attempt: false,
         }
+    }
+
+    /// As [`Self::new`], as the asker sees the chain.
+    fn of(snapshot: &'a LocalSnapshot, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
+        let pool = snapshot.producer.as_deref().filter(|_| asker.is_apart()).map(BlockProducer::pool);
+        Self { own: pool.map(|pool| OwnPool { pool, asker }), ..Self::new(snapshot, now, interrupt) }
     }
 
     fn chain(&self) -> &'a ChainSnapshot {
@@ -90,6 +104,10 @@ impl<'a> LocalView<'a> {
     }
 
     fn pending_block(&self) -> Option<&PendingBlock> {
+        // The block has the transactions of others.
+        if self.own.is_some() {
+            return None;
+        }
         let build = || self.producer()?.pending(self.chain(), self.now, self.interrupt);
         self.pending.get_or_init(build).as_ref()
     }
@@ -337,7 +355,14 @@ impl View for LocalView<'_> {
     }
 
     fn pool(&self) -> Option<&dyn TransactionPool> {
-        Some(self.producer()?.pool())
+        match &self.own {
+            Some(own) => Some(own),
+            None => Some(self.producer()?.pool()),
+        }
+    }
+
+    fn shows_waiting(&self, transaction: &B256) -> bool {
+        self.own.is_none() || !matches!(self.locate(*transaction, None), Ok(TransactionPlace::Unknown))
     }
 
     fn accounts(&self) -> Vec<Address> {

@@ -4,13 +4,13 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use alloy_primitives::{B256, keccak256};
 
-use super::{Filters, View};
+use super::{Filters, Owner, View};
 #[cfg(feature = "hosted")]
 use crate::local::BlockIndex;
 use crate::{
     exec::Interrupts,
     local::{ChainSnapshot, ImportError, Imported, Settled},
-    types::Block,
+    types::{Asker, Block},
 };
 
 /// What the host adds to a message: the core has neither a clock nor a source of randomness.
@@ -54,10 +54,16 @@ pub trait Snapshot: Send + Sync {
     /// The chain for one message; `now` is in seconds since 1970, `interrupt` tells when a run has used up its time.
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a>;
 
-    /// As [`Self::view`], for an attempt ([`View::is_attempt`]).
-    #[cfg(feature = "node-methods")]
-    fn attempt<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+    /// As [`Self::view`], as the asker sees it: one that is apart from others ([`Asker::is_apart`]) sees no waiting
+    /// transactions of others, and no pending block.
+    fn view_of<'a>(&'a self, _asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         self.view(now, interrupt)
+    }
+
+    /// As [`Self::view_of`], for an attempt ([`View::is_attempt`]).
+    #[cfg(feature = "node-methods")]
+    fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        self.view_of(asker, now, interrupt)
     }
 }
 
@@ -80,6 +86,11 @@ pub trait Node: Send {
     /// The filters that callers poll. They find blocks, logs and transactions in the events of the chain
     /// ([`View::events`]).
     fn filters(&mut self) -> &mut Filters;
+
+    /// Sets the sender of the message that is answered next: its filters and waiting transactions belong to it.
+    fn ask_as(&mut self, owner: Owner) {
+        self.filters().ask_as(owner);
+    }
 
     /// The executed chain.
     fn local(&self) -> &ChainSnapshot;

@@ -1,8 +1,10 @@
 //! What handlers read of a transaction pool.
 
+#[cfg(feature = "local")]
+use alloy_primitives::U256;
 use alloy_primitives::{Address, B256};
 
-use crate::types::Transaction;
+use crate::types::{Asker, Transaction};
 
 /// A transaction that waits for a block.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +15,8 @@ pub struct WaitingTransaction<'a> {
     pub sender: Address,
     /// The transaction.
     pub transaction: &'a Transaction,
+    /// Who has sent it; `None` for one that was in a block, which all have seen.
+    pub asker: Option<Asker>,
 }
 
 /// The two parts of a pool.
@@ -37,4 +41,52 @@ pub trait TransactionPool {
 
     /// The nonce after a sender's last pending transaction. `state_nonce` is the sender's nonce in the head's state.
     fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64;
+}
+
+/// The transactions of a pool that an asker has sent, and those that were in a block.
+#[cfg(feature = "local")]
+pub(super) struct OwnPool<'a> {
+    /// The whole pool.
+    pub(super) pool: &'a dyn TransactionPool,
+    /// The asker.
+    pub(super) asker: Asker,
+}
+
+#[cfg(feature = "local")]
+impl OwnPool<'_> {
+    fn shows(&self, waiting: &WaitingTransaction<'_>) -> bool {
+        waiting.asker.is_none_or(|asker| asker == self.asker)
+    }
+}
+
+#[cfg(feature = "local")]
+impl TransactionPool for OwnPool<'_> {
+    fn get(&self, hash: &B256) -> Option<WaitingTransaction<'_>> {
+        self.pool.get(hash).filter(|waiting| self.shows(waiting))
+    }
+
+    fn count(&self, part: PoolPart) -> usize {
+        let mut count = 0_usize;
+        self.visit(part, &mut |_| count = count.saturating_add(1));
+        count
+    }
+
+    fn visit(&self, part: PoolPart, visit: &mut dyn FnMut(WaitingTransaction<'_>)) {
+        self.pool.visit(part, &mut |waiting| {
+            if self.shows(&waiting) {
+                visit(waiting);
+            }
+        });
+    }
+
+    fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64 {
+        let mut next = state_nonce;
+        // A sender's transactions are visited by nonce.
+        self.visit(PoolPart::Pending, &mut |waiting| {
+            if waiting.sender == *sender && waiting.transaction.nonce.value() == U256::from(next) {
+                next = next.saturating_add(1);
+            }
+        });
+        next
+    }
 }

@@ -343,6 +343,12 @@ pub trait View {
         None
     }
 
+    /// Whether the caller may learn of a transaction that has entered the pool.
+    #[cfg(feature = "local")]
+    fn shows_waiting(&self, _transaction: &B256) -> bool {
+        true
+    }
+
     /// The nonce of an account's next transaction, given its nonce in the state: it counts transactions that wait in
     /// the pool or were sent from here.
     fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {

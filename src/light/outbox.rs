@@ -99,7 +99,7 @@ mod tests {
         let sent = Sent {
             hash: transaction.hash(),
             sender: Address::ZERO,
-            asker: 0,
+            asker: Default::default(),
             transaction: Arc::new(transaction),
         };
         cache.absorb(FactStore { sent: vec![sent], ..FactStore::default() });

@@ -17,7 +17,7 @@ use crate::{
     consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
     state::{Fact, Facts, StateKey},
     trie::{NodeSource, ProvenNodes},
-    types::{BlockRef, SealedHeader, Transaction},
+    types::{Asker, BlockRef, SealedHeader, Transaction},
 };
 
 /// Where an upstream says a transaction is.
@@ -62,7 +62,7 @@ pub struct FactStore {
     /// Transactions that this client passed on to upstreams.
     pub(crate) sent: Vec<Sent>,
     /// The asker whose message is being answered.
-    pub(crate) asker: u64,
+    pub(crate) asker: Asker,
     /// Facts that no upstream could prove for the message being answered.
     pub(crate) refused: Facts,
     /// Those of them that an upstream has no method for.
@@ -88,7 +88,7 @@ pub(crate) struct Sent {
     pub(crate) hash: B256,
     pub(crate) sender: Address,
     /// The asker who has sent it.
-    pub(crate) asker: u64,
+    pub(crate) asker: Asker,
     pub(crate) transaction: Arc<Transaction>,
 }
 

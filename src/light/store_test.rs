@@ -175,7 +175,12 @@ fn the_newest_transactions_sent_from_here_are_remembered() {
     let mut cache = FactCache::new();
     let sent = |number: u64| {
         let transaction = Arc::new(Transaction::remasc(number + 1));
-        Sent { hash: hash(number as usize), sender: Address::repeat_byte(5), asker: 0, transaction }
+        Sent {
+            hash: hash(number as usize),
+            sender: Address::repeat_byte(5),
+            asker: Default::default(),
+            transaction,
+        }
     };
     let all = (0..300).chain([299]).map(sent).collect();
     cache.absorb(FactStore { sent: all, ..FactStore::default() });

@@ -287,7 +287,8 @@ impl<S: Share> SharedClient<S> {
         self.cache.write().limit(bytes);
     }
 
-    /// Tells the subscriptions of each asker of its transactions that were sent through this host or another one.
+    /// Tells the subscriptions of each asker, which hosts name to each other by [`Asker::told`](crate::types::Asker::told), of
+    /// its transactions that were sent through this host or another one.
     #[cfg(feature = "hosted")]
     pub fn tell_sent(&self, transactions: &[(B256, u64)]) {
         let mut filters = self.filters.write();
@@ -385,7 +386,7 @@ mod tests {
         let at = |millis| Now { unix: 0, millis };
         let transaction = crate::types::Transaction::remasc(1);
         let (hash, sender) = (transaction.hash(), alloy_primitives::Address::ZERO);
-        let sent = crate::light::Sent { hash, sender, asker: 0, transaction: Arc::new(transaction) };
+        let sent = crate::light::Sent { hash, sender, asker: 7.into(), transaction: Arc::new(transaction) };
         client.cache.write().absorb(FactStore { sent: alloc::vec![sent], ..FactStore::default() });
         assert!(client.receipt_requests(0, &mut outbox, at(0)).is_empty());
         assert!(client.receipt_requests(0, &mut outbox, at(30_000)).is_empty());

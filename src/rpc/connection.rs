@@ -34,14 +34,16 @@ impl Connection {
     /// A connection of a caller. `asker` identifies the caller, for example by address; filters are shared out
     /// between callers. `number` identifies the connection.
     pub fn new(asker: u64, number: u64) -> Self {
-        let owner = Owner { asker, connection: number, ..Owner::default() };
+        let owner = Owner { asker: asker.into(), connection: number, ..Owner::default() };
         Self { owner, ..Self::default() }
     }
 
     /// Returns the connection, marked as coming from a web page of this origin. Such a page may not call methods of
-    /// [`Pages::Own`](super::Pages::Own). `None` leaves it unmarked.
+    /// [`Pages::Own`](super::Pages::Own), and is an asker of its own: filters and waiting transactions of the caller's
+    /// programs and of its other pages do not exist for it. `None` leaves it unmarked.
     #[must_use]
-    pub fn from_foreign_page(self, origin: Option<String>) -> Self {
+    pub fn from_foreign_page(mut self, origin: Option<String>) -> Self {
+        self.owner.asker = self.owner.asker.on_page(origin.as_deref());
         Self { foreign_page: origin, ..self }
     }
 

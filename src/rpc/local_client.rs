@@ -17,7 +17,10 @@ use super::{
     polled::{self, HeadTexts, Polled},
     request::Request,
 };
-use crate::engine::{Moment, Node, Refusal, Snapshot, Stop, View};
+use crate::{
+    engine::{Moment, Node, Refusal, Snapshot, Stop, View},
+    types::Asker,
+};
 
 /// The methods above [`BRIEF_COST`] that usually end soon and can be interrupted soon. `eth_getProof` cannot,
 /// `eth_createAccessList` watches each instruction, the logs of one block may take milliseconds to write, and traces run
@@ -98,14 +101,15 @@ impl LocalMessage {
     /// answer.
     #[cfg(feature = "node-methods")]
     pub fn begin(&mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> bool {
-        let view = snapshot.attempt(now, interrupt);
+        let view = snapshot.attempt(self.asker(), now, interrupt);
         self.exchange.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)))
     }
 
     /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns
     /// `true`. Returns `None` when nothing is to be sent.
     pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Answer> {
-        self.read_on(&*snapshot.view(now, interrupt), now, interrupt)
+        let asker = self.asker();
+        self.read_on(&*snapshot.view_of(asker, now, interrupt), now, interrupt)
     }
 
     /// As [`Self::read`], for hosts that can send an answer piece by piece: logs that are too long for one text become
@@ -116,12 +120,16 @@ impl LocalMessage {
         now: u64,
         interrupt: &dyn Fn() -> bool,
     ) -> Reply {
-        let view = snapshot.view(now, interrupt);
+        let view = snapshot.view_of(self.asker(), now, interrupt);
         let call = self.exchange.only_call(log_stream::METHOD);
         let answer = self.read_on(&*view, now, interrupt);
         let call = call.filter(|_| log_stream::is_too_long(answer.as_ref()));
         let stream = call.and_then(|(values, start)| LogStream::open(&*view, &values, start));
         stream.map_or(Reply::Whole(answer), Reply::Logs)
+    }
+
+    fn asker(&self) -> Asker {
+        self.exchange.connection().owner().asker
     }
 
     fn read_on(&mut self, view: &dyn View, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Answer> {
@@ -197,9 +205,9 @@ impl LocalClient {
         now: u64,
     ) -> Option<Polled> {
         let id = u128::from_str_radix(subscription.strip_prefix("0x")?, 16).ok()?;
-        let filters = self.node.filters();
-        filters.ask_as(connection.owner());
-        polled::poll(filters, &*snapshot.view(now, &|| false), now, id, &mut self.heads)
+        let (owner, filters) = (connection.owner(), self.node.filters());
+        filters.ask_as(owner);
+        polled::poll(filters, &*snapshot.view_of(owner.asker, now, &|| false), now, id, &mut self.heads)
     }
 
     /// Ends the subscriptions of a closed connection.
@@ -222,7 +230,7 @@ impl LocalClient {
     ) -> Option<Answer> {
         self.node.begin(moment);
         let node = &mut *self.node;
-        node.filters().ask_as(message.exchange.connection().owner());
+        node.ask_as(message.exchange.connection().owner());
         message.exchange.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
         message.exchange.answer()
     }

@@ -28,6 +28,7 @@ use crate::{
         Cause, Observation, PinnedHead, RequestFailure, RoutedRequest, Sent, Unproven, UpstreamRequest,
         UpstreamResponse,
     },
+    types::Asker,
 };
 #[cfg(feature = "node-methods")]
 use crate::{
@@ -104,7 +105,7 @@ impl Poll {
         member: usize,
         request: &Request,
         pinned: &PinnedHead,
-        asker: u64,
+        asker: Asker,
     ) -> Result<Self, RpcError> {
         let raw = request.params().data(0)?;
         let (transaction, sender) = signed::decode(&raw, pinned.network().chain_id)?;

@@ -76,8 +76,8 @@ impl Request {
         if let Handler::Write(write) | Handler::Forward(write) = self.row.handler {
             return write(node, self.params());
         }
-        let (snapshot, now) = (node.snapshot(), node.now());
-        let view = snapshot.view(now, interrupt);
+        let (snapshot, now, asker) = (node.snapshot(), node.now(), node.filters().owner().asker);
+        let view = snapshot.view_of(asker, now, interrupt);
         self.run(&*view, Some(node.filters()), now)
     }
 }

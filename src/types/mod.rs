@@ -3,6 +3,7 @@
 //! This layer knows no network and no height: callers pass the header layout as a [`HeaderShape`] and chain
 //! ids as numbers. Decoding is strict: every decoder accepts only the bytes that its encoder would write.
 
+mod asker;
 #[cfg(feature = "node-methods")]
 pub mod bans;
 pub mod block;
@@ -23,6 +24,7 @@ mod sorted;
 pub mod transaction;
 
 pub use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
+pub use asker::{Asker, KEY_ASKERS};
 pub use block::{Block, BlockBody, EMPTY_UNCLES_HASH, block_len, decode_uncles, encode_uncles, uncles_hash};
 pub use block_ref::BlockRef;
 pub use error::{FieldError, FieldRule};

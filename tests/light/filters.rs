@@ -5,11 +5,12 @@ use crate::support;
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
-use rootlight::engine::KEY_ASKERS;
 use rootlight::light::decode_headers;
-use rootlight::rpc::Connection;
+use rootlight::rpc::{Connection, methods};
+use rootlight::types::KEY_ASKERS;
 use serde_json::{Value, json};
 use support::{
+    calls::{About, params},
     dev::Dev,
     light::{Light, Upstream},
 };
@@ -195,14 +196,25 @@ fn pending_transaction_filters_report_transactions_sent_through_the_client() {
     }
 }
 
+/// A connection of an asker, which may be a page of another origin.
+fn asker(number: u64, page: Option<&str>) -> Option<Arc<Connection>> {
+    let connection = Connection::new(number, 100 + number).with_subscriptions(9);
+    Some(Arc::new(connection.from_foreign_page(page.map(str::to_owned))))
+}
+
 #[test]
 fn pending_transactions_and_nonces_are_shown_to_their_asker_alone() {
+    let key = |number: u64, page| asker(KEY_ASKERS.start + number, page);
+    let (one, other) = (Some("https://one.example"), Some("https://other.example"));
+    shown_to_their_asker_alone(key(1, None), [key(2, None), asker(3, None), None, key(1, one)]);
+    // The sites in one browser have one address, and so has each program beside it.
+    let others = [asker(3, other), asker(3, None), asker(4, one), asker(3, Some("null"))];
+    shown_to_their_asker_alone(asker(3, one), others);
+    shown_to_their_asker_alone(asker(3, None), [asker(3, one), asker(4, None), key(1, None), None]);
+}
+
+fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<Arc<Connection>>; 4]) {
     let mut world = World::new();
-    let key = |number: u64| {
-        Some(Arc::new(Connection::new(KEY_ASKERS.start + number, number).with_subscriptions(9)))
-    };
-    let address = |number: u64| Some(Arc::new(Connection::new(number, 100 + number).with_subscriptions(9)));
-    let (sender, askers) = (key(1), [key(2), address(3), None]);
     let watch = |world: &mut World| {
         let polled = world.get("eth_newPendingTransactionFilter", json!([]));
         [polled, world.get("eth_subscribe", json!(["newPendingTransactions"]))]
@@ -238,8 +250,23 @@ fn pending_transactions_and_nonces_are_shown_to_their_asker_alone() {
     for (asker, ids) in askers.iter().zip(theirs) {
         world.light.connection = asker.clone();
         assert_eq!(shown(&mut world), (Value::Null, json!("0x1")), "{asker:?}");
-        for id in ids {
-            assert!(world.changes(&id).is_empty(), "{asker:?}");
+        for id in &ids {
+            assert!(world.changes(id).is_empty(), "{asker:?}");
+        }
+        // No method of the table tells of it.
+        let told = |world: &mut World, hash: &Value| -> Vec<String> {
+            let about = About { hash: hash.clone(), account: ALICE.into(), filter: ids[0].clone() };
+            let calls = methods().filter(|method| !method.writes() && !method.watches());
+            let calls = calls.flat_map(|method| params(method, &about).map(|params| (method.name, params)));
+            let answers = calls.map(|(name, params)| format!("{name}: {}", world.light.send(name, &params)));
+            // Some answers repeat what was asked.
+            answers.map(|text| text.replace(hash.as_str().unwrap(), "HASH")).collect()
+        };
+        let unknown = Value::from(format!("0x{}", "ab".repeat(32)));
+        // The first time, the client learns what its upstream can do.
+        told(&mut world, &unknown);
+        for (sent, unsent) in told(&mut world, &hash).iter().zip(&told(&mut world, &unknown)) {
+            assert_eq!(sent, unsent, "{asker:?}");
         }
     }
     // Whoever has the transaction too is shown it, and so is everybody once it is mined.

@@ -4,6 +4,7 @@ use crate::support;
 
 use rootlight::consensus::Network;
 use rootlight::light::Now;
+use rootlight::rpc::Connection;
 use serde_json::{Value, json};
 use support::{
     dev::Dev,
@@ -129,7 +130,15 @@ fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions
         .client
         .take_over(number, &bytes, &[(hash(1), 0), (hash(3), 7), (hash(2), 0)], NOW)
         .unwrap();
-    world.hosts[1].client.tell_sent(&[(hash(1), 0), (hash(3), 7), (hash(2), 0)]);
+    // A page of another origin is an asker of its own, also at other hosts.
+    let page =
+        Connection::new(0, 5).with_subscriptions(9).from_foreign_page(Some("https://a.example".into()));
+    let told = page.owner().asker.told();
+    world.hosts[1].connection = Some(std::sync::Arc::new(page));
+    let of_page = world.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
+    world.hosts[1].client.tell_sent(&[(hash(1), 0), (hash(3), 7), (hash(4), told), (hash(2), 0)]);
+    assert_eq!(world.ask(1, "eth_getFilterChanges", json!([of_page])), json!([hash(4)]));
+    world.hosts[1].connection = None;
     for id in [polled, subscribed] {
         assert_eq!(world.ask(1, "eth_getFilterChanges", json!([id])), json!([hash(1), hash(2)]));
         assert_eq!(world.ask(1, "eth_getFilterChanges", json!([id])), json!([]));

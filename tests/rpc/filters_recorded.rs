@@ -145,7 +145,7 @@ fn the_recorded_filter_session_has_equal_answers() {
         // The recorded answer names the transactions that entered the pool at this point.
         if label.starts_with("pend ") && method == "eth_getFilterChanges" {
             for hash in response["result"].as_array().into_iter().flatten() {
-                client.node().filters().pending(hash.as_str().unwrap().parse().unwrap(), 0);
+                client.node().filters().pending(hash.as_str().unwrap().parse().unwrap(), 0.into());
                 pending += 1;
             }
         }

@@ -293,7 +293,7 @@ fn idle_filters_expire_and_ids_are_unpredictable() {
     let pending = filters.install(Watch::Pending, &main, 100).unwrap().unwrap();
     let blocks = filters.install(Watch::Blocks, &main, 100).unwrap().unwrap();
     assert!(pending >> 127 == 1 && pending != blocks);
-    filters.pending(B256::repeat_byte(9), 0);
+    filters.pending(B256::repeat_byte(9), 0.into());
     let later = 100 + FILTER_IDLE;
     assert_eq!(hashes(filters.poll(pending, &main, later).unwrap().unwrap()), [B256::repeat_byte(9)]);
     assert!(hashes(filters.poll(pending, &main, later).unwrap().unwrap()).is_empty());
@@ -376,7 +376,7 @@ fn only_the_newest_pending_transactions_are_kept() {
     let mut filters = Filters::new(B256::ZERO);
     let id = filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
     let transaction = |number: usize| B256::from(U256::from(number));
-    (0..=MAX_PENDING).for_each(|number| filters.pending(transaction(number), 0));
+    (0..=MAX_PENDING).for_each(|number| filters.pending(transaction(number), 0.into()));
     let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
     assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
 }

@@ -5,10 +5,10 @@ use crate::support;
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
-use rootlight::engine::{KEY_ASKERS, Moment};
+use rootlight::engine::Moment;
 use rootlight::light::Unproven;
 use rootlight::rpc::{Connection, LocalMessage, Profile, methods};
-use rootlight::types::B256;
+use rootlight::types::{B256, KEY_ASKERS};
 use serde_json::{Value, json};
 use support::{
     dev::Dev,

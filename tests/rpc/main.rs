@@ -27,3 +27,4 @@ mod specification;
 mod submissions_recorded;
 mod subscriptions_recorded;
 mod traces_recorded;
+mod waiting;

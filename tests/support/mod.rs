@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod bans;
+pub mod calls;
 pub mod chain;
 pub mod dev;
 pub mod executed;

@@ -7,7 +7,7 @@ use crate::consensus::{Network, Rule, RuleSet};
 use crate::dev::approach::Limits;
 use crate::exec::{MAX_INIT_CODE, basic_cost};
 use crate::state::AccountState;
-use crate::types::{Header, Transaction};
+use crate::types::{Asker, Header, Transaction};
 
 /// The largest length of a nonce in bytes.
 const MAX_NONCE_LEN: u32 = 8;
@@ -48,6 +48,8 @@ pub struct PoolContext<'a> {
     pub target: Limits,
     /// Seconds since 1970.
     pub now: u64,
+    /// Who sends the transaction; `None` for one that was in a block.
+    pub asker: Option<Asker>,
 }
 
 impl PoolContext<'_> {

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, U256};
 
 use super::admission::PoolContext;
-use crate::types::Transaction;
+use crate::types::{Asker, Transaction};
 
 /// A transaction in the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Pooled {
     pub hash: B256,
     /// Its sender, from the signature or impersonated.
     pub sender: Address,
+    /// Who has sent it; `None` for one that was in a block.
+    pub asker: Option<Asker>,
     /// Height of the head when the transaction arrived.
     pub block: u64,
     /// Seconds since 1970 when the transaction arrived.

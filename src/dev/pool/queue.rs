@@ -105,7 +105,7 @@ impl Pool {
         }
         self.rules.check(context, &transaction, &sender, account)?;
         let (block, time, arrival) = (context.head.number, context.now, self.arrivals);
-        let new = Arc::new(Pooled { transaction, hash, sender, block, time, arrival });
+        let new = Arc::new(Pooled { transaction, hash, sender, asker: context.asker, block, time, arrival });
         let mut of = self.senders.get(&sender).cloned().unwrap_or_default();
         let state_nonce = account.map_or(0, |account| account.nonce);
         let added = place(Arc::make_mut(&mut of), &self.rules, context, &new, state_nonce, account)?;

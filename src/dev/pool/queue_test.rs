@@ -54,6 +54,7 @@ impl Bench {
             head: &self.head,
             target: Limits::of(&self.head),
             now: 100,
+            asker: None,
         };
         let added = self.pool.add(&context, transaction, SENDER, Some(&self.account))?;
         Ok(added.pending.len())
@@ -131,8 +132,13 @@ fn each_admission_rule_gives_its_error() {
     let big = Transaction { data: vec![1; 131_072].into(), gas_limit: 6_000_000u64.into(), ..ok.clone() };
     assert!(matches!(Bench::new(PoolRules::default()).add(big), Err(PoolError::Size(_))));
     let mut poor = Bench::new(PoolRules::default());
-    let context =
-        PoolContext { network: &poor.network, head: &poor.head, target: Limits::of(&poor.head), now: 0 };
+    let context = PoolContext {
+        network: &poor.network,
+        head: &poor.head,
+        target: Limits::of(&poor.head),
+        now: 0,
+        asker: None,
+    };
     assert_eq!(poor.pool.add(&context, ok.clone(), SENDER, None), Err(PoolError::NoAccount));
     assert_eq!(poor.add(ok), Ok(1));
 }
@@ -203,7 +209,7 @@ proptest! {
         let mut state = [0u64; 3];
         for (kind, who, nonce, price) in steps {
             let index = usize::from(who);
-            let context = PoolContext { network: &bench.network, head: &bench.head, target: Limits::of(&bench.head), now: 0 };
+            let context = PoolContext { network: &bench.network, head: &bench.head, target: Limits::of(&bench.head), now: 0, asker: None };
             match kind {
                 0 | 1 => {
                     let known = account(state[index], u64::MAX);

@@ -15,11 +15,11 @@ use super::{
 };
 use crate::{
     engine::{log_filter::LogFilter, logs::FoundLog},
-    types::{BlockRef, Log},
+    types::{Asker, BlockRef, Log},
 };
 
 /// Version of the encoding.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// The bytes are not those of a filter of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -30,6 +30,7 @@ pub struct CarriedError;
 struct Carried {
     version: u8,
     asker: u64,
+    page: u128,
     rights: u64,
     fresh: bool,
     watch: Watched,
@@ -128,7 +129,8 @@ impl Filters {
         let watch = Watched::of(&open.watch).filter(|_| open.subscription.is_none())?;
         let carried = Carried {
             version: VERSION,
-            asker: open.asker,
+            asker: open.asker.number,
+            page: open.asker.page,
             rights: open.rights,
             fresh: open.fresh,
             watch,
@@ -140,7 +142,7 @@ impl Filters {
 
     /// Takes over a filter from another host, in place of what was known of it here, as if it had been polled at `now`
     /// (seconds since 1970): the clocks of two hosts may differ. A filter of pending transactions is to report those that
-    /// were `sent` by its asker since. Other filters give way as for a new one; if there is no
+    /// were `sent` by its asker ([`Asker::told`]) since. Other filters give way as for a new one; if there is no
     /// room, it does not exist here.
     ///
     /// # Errors
@@ -170,12 +172,12 @@ impl Filters {
             polled: now,
             subscription: None,
             syncing: false,
-            asker: carried.asker,
+            asker: Asker { number: carried.asker, page: carried.page },
             rights: carried.rights,
             bytes: 0,
         };
         if open.watch == Watch::Pending {
-            let own = sent.iter().filter(|(_, asker)| *asker == open.asker);
+            let own = sent.iter().filter(|(_, told)| *told == open.asker.told());
             own.for_each(|(hash, _)| open.seen.add_pending(*hash));
         }
         open.weigh();

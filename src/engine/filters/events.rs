@@ -3,9 +3,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Changes, Watch, marked};
 #[cfg(feature = "node-methods")]
-use super::{Filters, View};
+use super::Filters;
+use super::{Changes, View, Watch, marked};
 use crate::{
     engine::logs::{FoundLog, MAX_LOG_BYTES, MAX_LOGS, body_logs, json_bytes},
     local::{ChainEvent, EventBlock, Events},
@@ -23,7 +23,7 @@ const FEW_EVENTS: u64 = 64;
 
 /// The events from `*next` on that a filter watches, as far as one answer can hold them; `next` becomes the number of
 /// the first event that is left. `None` if events that were not reported yet are not kept any more.
-pub(super) fn news(watch: &Watch, next: &mut u64, events: &Events) -> Option<Changes> {
+pub(super) fn news(watch: &Watch, next: &mut u64, events: &Events, view: &dyn View) -> Option<Changes> {
     let mut changes = match watch {
         Watch::Heads => Changes::Heads(Vec::new()),
         Watch::Logs { .. } => Changes::Logs(Vec::new()),
@@ -39,7 +39,9 @@ pub(super) fn news(watch: &Watch, next: &mut u64, events: &Events) -> Option<Cha
             (Changes::Hashes(hashes), ChainEvent::Connected(block)) if matches!(watch, Watch::Blocks) => {
                 hashes.push(block.header.hash());
             }
-            (Changes::Hashes(hashes), ChainEvent::Pending(hash)) if matches!(watch, Watch::Pending) => {
+            (Changes::Hashes(hashes), ChainEvent::Pending(hash))
+                if matches!(watch, Watch::Pending) && view.shows_waiting(hash) =>
+            {
                 hashes.push(*hash);
             }
             (Changes::Logs(logs), ChainEvent::Connected(block) | ChainEvent::Removed(block)) => {

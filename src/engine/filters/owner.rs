@@ -1,18 +1,14 @@
 //! The owners of filters and subscriptions.
 
-use core::ops::Range;
-
 use super::Open;
-
-/// The numbers of askers that are API keys. Addresses have other numbers.
-pub const KEY_ASKERS: Range<u64> = 1 << 32..2 << 32;
+use crate::types::Asker;
 
 /// The owner of filters and subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// Identifies the asker, for example its address: filters are shared out between askers. The filters of an API key
-    /// ([`KEY_ASKERS`]) do not exist for other askers, and those of other askers do not exist for it.
-    pub asker: u64,
+    /// The asker. Filters are shared out between callers ([`Asker::number`]). Those of an asker that is apart from others
+    /// ([`Asker::is_apart`]) do not exist for other askers, and those of other askers do not exist for it.
+    pub asker: Asker,
     /// Number of the connection that owns the subscriptions.
     pub connection: u64,
     /// Most subscriptions that the connection may have.
@@ -24,9 +20,7 @@ pub struct Owner {
 impl Owner {
     /// Whether a filter exists for this owner.
     pub(super) fn knows(&self, open: &Open) -> bool {
-        // Only servers have API keys.
-        let is_key = |asker: &u64| cfg!(feature = "hosted") && KEY_ASKERS.contains(asker);
         let same = open.asker == self.asker && open.rights == self.rights;
-        same || !(is_key(&open.asker) || is_key(&self.asker))
+        same || !(open.asker.is_apart() || self.asker.is_apart())
     }
 }

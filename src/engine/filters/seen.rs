@@ -12,7 +12,7 @@ use crate::{
         logs::{FoundLog, RangeStop, range_logs},
         view::{Need, Stop, View},
     },
-    types::BlockRef,
+    types::{Asker, BlockRef},
 };
 
 /// Number of reported blocks that a filter remembers. A deeper reorganisation is not reported as taken back.
@@ -174,14 +174,14 @@ impl Open {
 
 impl Filters {
     /// Notes that an asker has sent a transaction to the pool of the upstreams. Its own filters report it.
-    pub fn pending(&mut self, transaction: B256, asker: u64) {
+    pub fn pending(&mut self, transaction: B256, asker: Asker) {
         self.pending_where(transaction, |open| open.asker == asker);
     }
 
-    /// As [`Self::pending`], for subscriptions alone.
+    /// As [`Self::pending`], for subscriptions alone, of the asker that other hosts name so ([`Asker::told`]).
     #[cfg(feature = "hosted")]
-    pub fn pending_for_subscriptions(&mut self, transaction: B256, asker: u64) {
-        self.pending_where(transaction, |open| open.asker == asker && open.subscription.is_some());
+    pub fn pending_for_subscriptions(&mut self, transaction: B256, told: u64) {
+        self.pending_where(transaction, |open| open.asker.told() == told && open.subscription.is_some());
     }
 
     fn pending_where(&mut self, transaction: B256, is_told: impl Fn(&Open) -> bool) {

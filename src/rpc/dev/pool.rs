@@ -57,7 +57,7 @@ fn pending(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let held = view.accounts();
     let mut own = Vec::new();
     if let Some(pool) = view.pool() {
-        pool.visit(PoolPart::Pending, &mut |WaitingTransaction { hash, sender, transaction }| {
+        pool.visit(PoolPart::Pending, &mut |WaitingTransaction { hash, sender, transaction, .. }| {
             if held.contains(&sender) {
                 own.push(RpcTransaction::new(transaction, hash, sender, None));
             }
