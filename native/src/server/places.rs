@@ -36,6 +36,12 @@ pub(crate) const FREE_BYTES: usize = 16 * 1024;
 /// The number of bytes of the request budget that a WebSocket message takes at a time.
 const BODY_STEP: usize = 256 * 1024;
 
+/// The bytes of a control frame of a client besides its payload: two, and the mask (RFC 6455, 5.2).
+const CLIENT_HEADER: usize = 6;
+
+/// The bytes of a control frame of the server besides its payload.
+const SERVER_HEADER: usize = 2;
+
 /// The activity of a connection, and the signal to close it.
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
@@ -65,11 +71,12 @@ pub(crate) struct ClientConnection {
 }
 
 /// The memory and the start time of an incomplete WebSocket message.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inbound {
     bytes: usize,
     held: Share,
-    since: Instant,
+    /// The time of its first byte.
+    since: Option<Instant>,
 }
 
 impl ClientConnection {
@@ -152,9 +159,19 @@ impl ClientConnection {
 
     /// Counts bytes as unsent that take no memory of this connection, or little.
     pub(crate) fn sending_free(self: &Arc<Self>, body: Bytes) -> Unsent {
-        self.unsent.fetch_add(body.len(), Ordering::Relaxed);
+        self.unsent_of(body, 0)
+    }
+
+    /// As [`Self::sending_free`], for a control frame of a WebSocket, which has a header even if its payload is empty.
+    pub(crate) fn sending_control(self: &Arc<Self>, payload: Bytes) -> Unsent {
+        self.unsent_of(payload, SERVER_HEADER)
+    }
+
+    fn unsent_of(self: &Arc<Self>, body: Bytes, header: usize) -> Unsent {
+        let counted = body.len() + header;
+        self.unsent.fetch_add(counted, Ordering::Relaxed);
         self.sends.notify_one();
-        Unsent { connection: self.clone(), body, held: Default::default(), _work: self.work() }
+        Unsent { connection: self.clone(), body, counted, held: Default::default(), _work: self.work() }
     }
 
     /// The number of bytes of unsent answers.
@@ -178,13 +195,16 @@ impl ClientConnection {
 
     /// Counts received bytes as WebSocket messages from now on.
     pub(crate) fn takes_messages(&self) {
-        *self.inbound() = Some(Inbound::new());
+        *self.inbound() = Some(Inbound::default());
     }
 
     /// Counts received bytes. Returns `false` if the request budget has no room for them.
     pub(crate) fn received(&self, bytes: usize) -> bool {
         let mut inbound = self.inbound();
         let Some(inbound) = inbound.as_mut() else { return true };
+        if bytes > 0 {
+            inbound.since.get_or_insert_with(Instant::now);
+        }
         inbound.bytes += bytes;
         if inbound.bytes <= FREE_BYTES + inbound.held.bytes() {
             return true;
@@ -196,7 +216,17 @@ impl ClientConnection {
     /// Notes that a message is complete. Its bytes stay counted until the returned value is dropped.
     pub(crate) fn message(&self) -> Share {
         let mut inbound = self.inbound();
-        inbound.replace(Inbound::new()).map_or_else(Share::default, |inbound| inbound.held)
+        inbound.replace(Inbound::default()).map_or_else(Share::default, |inbound| inbound.held)
+    }
+
+    /// Notes that received bytes were those of a control frame, such as a ping, which is part of no message.
+    pub(crate) fn control_frame(&self, payload: usize) {
+        let mut inbound = self.inbound();
+        let Some(inbound) = inbound.as_mut() else { return };
+        inbound.bytes = inbound.bytes.saturating_sub(CLIENT_HEADER + payload);
+        if inbound.bytes == 0 {
+            *inbound = Inbound::default();
+        }
     }
 
     /// Completes when a message has been incomplete for too long.
@@ -205,7 +235,7 @@ impl ClientConnection {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let late = |inbound: &Inbound| {
                 let limit = if inbound.held.is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
-                inbound.held.bytes() > 0 && inbound.since.elapsed() >= limit
+                inbound.held.bytes() > 0 && inbound.since.is_some_and(|since| since.elapsed() >= limit)
             };
             if self.inbound().as_ref().is_some_and(late) {
                 return;
@@ -247,12 +277,6 @@ impl ClientConnection {
     }
 }
 
-impl Inbound {
-    fn new() -> Self {
-        Self { bytes: 0, held: Share::default(), since: Instant::now() }
-    }
-}
-
 /// Marks a connection as working until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Work(Arc<ClientConnection>);
@@ -269,6 +293,8 @@ impl Drop for Work {
 pub(crate) struct Unsent {
     connection: Arc<ClientConnection>,
     body: Bytes,
+    /// The bytes that count as unsent.
+    counted: usize,
     held: [Held; 2],
     _work: Work,
 }
@@ -278,7 +304,8 @@ impl Unsent {
     pub(crate) fn take(&mut self) -> (Bytes, Sending) {
         let body = std::mem::take(&mut self.body);
         let held = std::mem::take(&mut self.held);
-        let sending = Sending { connection: self.connection.clone(), bytes: body.len(), _held: held };
+        let bytes = std::mem::take(&mut self.counted);
+        let sending = Sending { connection: self.connection.clone(), bytes, _held: held };
         (body, sending)
     }
 }
@@ -299,7 +326,7 @@ impl AsRef<[u8]> for Unsent {
 
 impl Drop for Unsent {
     fn drop(&mut self) {
-        self.connection.unsent.fetch_sub(self.body.len(), Ordering::Relaxed);
+        self.connection.unsent.fetch_sub(self.counted, Ordering::Relaxed);
     }
 }
 
@@ -418,114 +445,5 @@ impl Places {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn connection(address: [u8; 4]) -> Arc<ClientConnection> {
-        ClientConnection::new(Peer::new(address.into()))
-    }
-
-    async fn is_told_to_close(connection: &ClientConnection) -> bool {
-        tokio::time::timeout(Duration::from_millis(10), connection.close_requested()).await.is_ok()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_longest_idle_connection_of_the_address_with_the_most_is_closed() {
-        let places = Places::new(4);
-        let (one, two, other) =
-            (connection([10, 0, 0, 1]), connection([10, 0, 0, 1]), connection([10, 0, 0, 2]));
-        let mut tickets = Vec::new();
-        for connection in [&other, &one, &two] {
-            tickets.push(places.enter(connection).await);
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        let newcomer = connection([10, 0, 0, 3]);
-        assert!(!places.make_room(&newcomer, 0), "no connection has been idle for long");
-        tokio::time::sleep(GRACE).await;
-        let working = one.work();
-        assert!(places.make_room(&newcomer, 0));
-        assert!(
-            is_told_to_close(&two).await && !is_told_to_close(&one).await && !is_told_to_close(&other).await
-        );
-        drop(working);
-        assert!(!places.make_room(&connection([10, 0, 0, 1]), 1), "not for a connection of the same address");
-        drop(tickets);
-        places.empty().await;
-    }
-
-    /// One client controls all addresses of an IPv6 network of 64 bits.
-    #[tokio::test(start_paused = true)]
-    async fn addresses_of_one_ipv6_network_are_counted_together() {
-        let places = Places::new(3);
-        let at = |address: &str| ClientConnection::new(Peer::new(address.parse().unwrap()));
-        let (other, one, two) = (at("2001:db8::1"), at("2001:db8:0:1::1"), at("2001:db8:0:1::2"));
-        let mut tickets = Vec::new();
-        for connection in [&other, &one, &two] {
-            tickets.push(places.enter(connection).await);
-        }
-        // The connection of the other network has been idle for longest.
-        for connection in [&other, &one, &two] {
-            drop(connection.work());
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        tokio::time::sleep(GRACE).await;
-        assert!(places.make_room(&at("2001:db8:0:2::1"), 0));
-        assert!(!is_told_to_close(&other).await, "its network has one connection, the other one two");
-        assert!(is_told_to_close(&one).await || is_told_to_close(&two).await);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_address_with_most_places_loses_a_connection_that_was_idle_for_a_moment() {
-        let places = Places::new(4);
-        let (hoarder, other) = ([10, 0, 0, 1], [10, 0, 0, 2]);
-        let connections = [other, hoarder, hoarder, hoarder].map(connection);
-        let mut tickets = Vec::new();
-        for connection in &connections {
-            tickets.push(places.enter(connection).await);
-            drop(connection.work());
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert!(places.make_room(&connection([10, 0, 0, 3]), 0));
-        assert!(is_told_to_close(&connections[1]).await, "the one that was idle for longest");
-        for kept in [&connections[0], &connections[2], &connections[3]] {
-            assert!(!is_told_to_close(kept).await);
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_without_unsent_answers_has_no_timer() {
-        let connection = connection([10, 0, 0, 1]);
-        let mut polls = 0;
-        {
-            let stalled = connection.stalled(Duration::from_millis(1));
-            tokio::pin!(stalled);
-            let counted = std::future::poll_fn(|context| {
-                polls += 1;
-                stalled.as_mut().poll(context)
-            });
-            assert!(tokio::time::timeout(Duration::from_millis(50), counted).await.is_err());
-        }
-        // The second poll is that of the time limit of this test.
-        assert!(polls <= 2, "polled {polls} times");
-        let unsent = connection.sending_free(vec![0; 1 << 20].into());
-        connection.stalled(Duration::from_millis(1)).await;
-        drop(unsent);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_reads_too_slowly_is_stalled() {
-        let connection = connection([10, 0, 0, 1]);
-        let limit = Duration::from_millis(100);
-        let patience = Duration::from_secs(5);
-        assert!(
-            tokio::time::timeout(limit * 5, connection.stalled(limit)).await.is_err(),
-            "there is nothing to send"
-        );
-        let unsent = connection.sending_free(vec![0; 1 << 20].into());
-        assert_eq!(connection.unsent(), 1 << 20);
-        connection.wrote(1000);
-        assert!(tokio::time::timeout(patience, connection.stalled(limit)).await.is_ok());
-        drop(unsent);
-        assert_eq!(connection.unsent(), 0);
-    }
-}
+#[path = "places_test.rs"]
+mod tests;

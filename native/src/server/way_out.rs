@@ -184,7 +184,7 @@ pub(super) async fn text(connection: &Arc<ClientConnection>, text: String, held:
 
 /// The response to a ping with this payload.
 pub(super) fn pong(connection: &Arc<ClientConnection>, payload: Bytes) -> Outgoing {
-    Outgoing::Pong(connection.sending_free(payload))
+    Outgoing::Pong(connection.sending_control(payload))
 }
 
 /// The sending side of a WebSocket. [`ClientConnection::stalled`] limits the time.

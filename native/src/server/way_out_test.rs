@@ -169,3 +169,13 @@ async fn bytes_beyond_the_first_of_a_connection_take_their_share_of_the_budget()
     let shared = connection.sending_free(Bytes::from_static(&[0; 100_000]));
     assert_eq!((shared.held_bytes(), connection.unsent()), (0, 110_000 + LONG));
 }
+
+/// A client that sends pings without data and does not read must not be answered without end either.
+#[tokio::test]
+async fn the_header_of_a_pong_counts_as_unsent() {
+    let connection = ClientConnection::new(Peer::new(IpAddr::from([192, 0, 2, 78])));
+    let pongs = [0, 0, 125].map(|bytes| pong(&connection, vec![7; bytes].into()));
+    assert_eq!(connection.unsent(), 2 + 2 + 127);
+    drop(pongs);
+    assert_eq!(connection.unsent(), 0);
+}

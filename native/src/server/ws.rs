@@ -155,11 +155,16 @@ async fn read(
             Message::Binary(bytes) => bytes.into(),
             // A client that sends pings and does not read must not make the library keep their responses.
             Message::Ping(payload) => {
+                connection.control_frame(payload.len());
                 let _ = answers.send(pong(connection, payload)).await;
                 continue;
             }
+            Message::Pong(payload) => {
+                connection.control_frame(payload.len());
+                continue;
+            }
             // The library answers close frames while the next message is awaited.
-            Message::Pong(_) | Message::Close(_) | Message::Frame(_) => continue,
+            Message::Close(_) | Message::Frame(_) => continue,
         };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, tenant, answers) = (subscriptions.clone(), tenant.clone(), answers.clone());
