@@ -5,12 +5,17 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use alloy_primitives::{B256, U256, hex, keccak256};
+use alloy_primitives::{B256, Keccak256, U256, hex, keccak256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::types::json::Object;
+
 /// The deepest nesting of structs and arrays, so that hashing does not exhaust the stack.
 const MAX_DEPTH: u32 = 64;
+/// The longest typed data, in bytes of JSON. Signing holds the chain meanwhile: small values take hundreds of nanoseconds each
+/// and nested ones are read once for each level, so that the slowest data of this length takes some tenths of a second.
+const MAX_TEXT: usize = 512 * 1024;
 /// The type of the domain.
 const DOMAIN: &str = "EIP712Domain";
 /// The fields of a domain whose type is not given, in the order of EIP-712.
@@ -45,6 +50,9 @@ pub enum TypedDataError {
     /// Structs or arrays within each other, deeper than 64 levels.
     #[error("typed data: more than {MAX_DEPTH} levels of structs and arrays")]
     Depth,
+    /// More JSON than signing reads.
+    #[error("typed data has more than {MAX_TEXT} bytes: sign a hash of its long values")]
+    Long,
     /// Descriptions of types with more bytes than signing takes.
     #[error("typed data: the descriptions of its types have more than {MAX_DESCRIPTIONS} bytes")]
     Types,
@@ -68,7 +76,7 @@ struct Field<'a> {
 #[serde(rename_all = "camelCase")]
 struct TypedData<'a> {
     #[serde(borrow)]
-    types: BTreeMap<Cow<'a, str>, Vec<Field<'a>>>,
+    types: BTreeMap<Cow<'a, str>, Vec<Object<Field<'a>>>>,
     #[serde(borrow)]
     primary_type: Cow<'a, str>,
     #[serde(borrow)]
@@ -82,11 +90,14 @@ struct TypedData<'a> {
 /// # Errors
 /// The text is not typed data, a type is not defined, or a value is not of its type.
 pub(super) fn digest(json: &str) -> Result<B256, TypedDataError> {
-    let mut data: TypedData<'_> = parse_object(json).ok_or(TypedDataError::Form)?;
+    if json.len() > MAX_TEXT {
+        return Err(TypedDataError::Long);
+    }
+    let Object(mut data): Object<TypedData<'_>> = parse(json).ok_or(TypedDataError::Form)?;
     if !data.types.contains_key(DOMAIN) {
         let given: Members<'_> = parse(data.domain.get()).ok_or(TypedDataError::Form)?;
         let fields = DOMAIN_FIELDS.into_iter().filter(|(name, _)| given.contains_key(*name));
-        let fields = fields.map(|(name, kind)| Field { name: name.into(), kind: kind.into() });
+        let fields = fields.map(|(name, kind)| Object(Field { name: name.into(), kind: kind.into() }));
         data.types.insert(DOMAIN.into(), fields.collect());
     }
     let mut hasher = Hasher { types: &data.types, known: BTreeMap::new(), room: MAX_DESCRIPTIONS };
@@ -104,11 +115,6 @@ fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
 
-/// As [`parse`], of objects only: the derived parser of a struct would also read an array.
-fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
-    json.trim_start().starts_with('{').then(|| parse(json)).flatten()
-}
-
 /// A name for an error, cut.
 fn shown(name: &str) -> String {
     name.chars().take(SHOWN).collect()
@@ -116,7 +122,7 @@ fn shown(name: &str) -> String {
 
 /// Hashes values of the types of one document.
 struct Hasher<'a> {
-    types: &'a BTreeMap<Cow<'a, str>, Vec<Field<'a>>>,
+    types: &'a BTreeMap<Cow<'a, str>, Vec<Object<Field<'a>>>>,
     /// The hashes of types, so that many values of a type do not take its description as often.
     known: BTreeMap<&'a str, B256>,
     /// The bytes of descriptions that are left of [`MAX_DESCRIPTIONS`].
@@ -125,7 +131,7 @@ struct Hasher<'a> {
 
 impl<'a> Hasher<'a> {
     /// The fields of a struct; an error for any other type.
-    fn fields(&self, name: &str) -> Result<(&'a str, &'a [Field<'a>]), TypedDataError> {
+    fn fields(&self, name: &str) -> Result<(&'a str, &'a [Object<Field<'a>>]), TypedDataError> {
         let found = self.types.get_key_value(name).filter(|_| !is_atomic(name));
         let (name, fields) = found.ok_or_else(|| TypedDataError::Type(shown(name)))?;
         Ok((&**name, fields.as_slice()))
@@ -138,7 +144,7 @@ impl<'a> Hasher<'a> {
         }
         let (mut others, mut next) = (BTreeSet::new(), alloc::vec![name]);
         while let Some(one) = next.pop() {
-            for field in self.fields(one)?.1 {
+            for Object(field) in self.fields(one)?.1 {
                 let base = field.kind.split('[').next().unwrap_or_default();
                 if is_atomic(base) {
                     continue;
@@ -154,7 +160,7 @@ impl<'a> Hasher<'a> {
         for one in core::iter::once(name).chain(others) {
             text.push_str(one);
             let mut before = '(';
-            for Field { name, kind } in self.fields(one)?.1 {
+            for Object(Field { name, kind }) in self.fields(one)?.1 {
                 self.spend(name.len().saturating_add(kind.len()).saturating_add(2))?;
                 text.push(before);
                 text.push_str(kind);
@@ -193,11 +199,11 @@ impl<'a> Hasher<'a> {
             if !length.is_empty() && length.parse() != Ok(items.len()) {
                 return Err(wrong());
             }
-            let mut bytes = Vec::new();
+            let mut hash = Keccak256::new();
             for one in items {
-                bytes.extend(self.value(field, item, Some(one), below)?.0);
+                hash.update(self.value(field, item, Some(one), below)?);
             }
-            return Ok(keccak256(bytes));
+            return Ok(hash.finalize());
         }
         if is_atomic(kind) {
             return atom(kind, json).ok_or_else(wrong);
@@ -206,12 +212,13 @@ impl<'a> Hasher<'a> {
         if json == "null" && depth > 0 {
             return Ok(B256::ZERO);
         }
-        let mut bytes = self.type_hash(kind)?.to_vec();
+        let mut hash = Keccak256::new();
+        hash.update(self.type_hash(kind)?);
         let members: Members<'_> = parse(json).ok_or_else(wrong)?;
-        for Field { name, kind } in fields {
-            bytes.extend(self.value(name, kind, members.get(&**name).copied(), below)?.0);
+        for Object(Field { name, kind }) in fields {
+            hash.update(self.value(name, kind, members.get(&**name).copied(), below)?);
         }
-        Ok(keccak256(bytes))
+        Ok(hash.finalize())
     }
 }
 
@@ -269,7 +276,8 @@ fn bytes(json: &str) -> Option<Vec<u8>> {
 
 /// An integer as a JSON number or as text, decimal or in hex, in two's complement.
 fn number(json: &str, is_signed: bool, bits: usize) -> Option<B256> {
-    let text: Cow<'_, str> = parse(json).unwrap_or(json.into());
+    // A failed parse of each number would take longer than all else.
+    let text: Cow<'_, str> = if json.starts_with('"') { parse(json)? } else { json.into() };
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, &*text),

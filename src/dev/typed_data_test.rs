@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloy_primitives::{B256, b256, hex};
 use serde_json::{Value, json};
 
-use super::{MAX_DEPTH, TypedDataError, digest};
+use super::{MAX_DEPTH, MAX_TEXT, TypedDataError, digest};
 use crate::dev::PrivateKey;
 
 /// The example of EIP-712.
@@ -215,6 +215,37 @@ fn an_array_is_no_document() {
     let data = mail();
     let members = ["types", "primaryType", "domain", "message"].map(|name| data[name].clone());
     assert_eq!(of(&json!(members)), Err(TypedDataError::Form));
+}
+
+#[test]
+fn an_array_is_no_field_and_no_struct() {
+    let mut data = mail();
+    data["types"]["Person"][1] = json!(["wallet", "address"]);
+    assert_eq!(of(&data), Err(TypedDataError::Form));
+    data = mail();
+    data["types"] = json!([["Person", []]]);
+    assert_eq!(of(&data), Err(TypedDataError::Form));
+    for (struct_of, field) in [("domain", "domain"), ("message", "message")] {
+        data = mail();
+        data[struct_of] = json!(["Ether Mail", "1"]);
+        let found = of(&data).unwrap_err();
+        assert!(matches!(&found, TypedDataError::Value { field: of, .. } if of == field), "{found}");
+    }
+    data = mail();
+    data["message"]["from"] = json!([["name", "Cow"]]);
+    assert!(matches!(of(&data), Err(TypedDataError::Value { .. })));
+}
+
+/// Small values take hundreds of nanoseconds each, and nested ones are read once for each level.
+#[test]
+fn long_typed_data_is_refused_before_it_is_read() {
+    let of_length = |length: usize| {
+        let empty = one("string", json!("")).to_string().len();
+        of(&one("string", json!("x".repeat(length - empty))))
+    };
+    assert!(of_length(MAX_TEXT).is_ok());
+    assert_eq!(of_length(MAX_TEXT + 1), Err(TypedDataError::Long));
+    assert_eq!(digest(&" ".repeat(MAX_TEXT + 1)), Err(TypedDataError::Long));
 }
 
 #[test]

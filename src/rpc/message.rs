@@ -4,10 +4,9 @@ use alloc::{collections::BTreeMap, string::String, sync::Arc};
 
 use alloy_primitives::{Address, U256};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{
-    entries::{Entries, Object},
+    entries::Entries,
     error::ParamError,
     method::Failure,
     params::{Params, parse_address, parse_data, parse_number},
@@ -15,6 +14,7 @@ use super::{
 use crate::{
     exec::CallMessage,
     state::{AccountOverride, OverrideStorage, StateOverride},
+    types::json::Object,
 };
 
 /// Longest state overrides of a call, in bytes of JSON: enough for twenty codes of the greatest length. Once parsed,
@@ -156,9 +156,7 @@ pub(super) fn overrides(params: Params<'_>) -> Result<Arc<StateOverride>, Failur
 }
 
 fn parse_overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
-    let length =
-        params.object::<&RawValue>(2, "a map of addresses to overrides")?.map_or(0, |raw| raw.get().len());
-    if length > MAX_OVERRIDES {
+    if params.length(2) > MAX_OVERRIDES {
         return Err(ParamError::OverridesTooLong(MAX_OVERRIDES).into());
     }
     let given: Option<Entries<Object<OverrideObject>>> =

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::{ParamError, RpcError};
+use crate::types::json::Object;
 
 /// Most storage keys of one `eth_getProof`; each needs a walk of the trie.
 pub const MAX_PROOF_KEYS: usize = 1024;
@@ -100,6 +101,11 @@ impl<'a> Params<'a> {
     /// Whether there is a parameter that is not `null`.
     pub fn is_given(&self, position: usize) -> bool {
         self.raw(position).is_some()
+    }
+
+    /// The number of bytes of a parameter's text.
+    pub(super) fn length(&self, position: usize) -> usize {
+        self.raw(position).map_or(0, |raw| raw.get().len())
     }
 
     /// A parameter as text, for error messages: a string's content, anything else as it was written.
@@ -244,13 +250,9 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Parses an object. A derived parser of a struct alone would also read an array, whose values it would take for the members
-/// in the order of their declaration.
+/// Parses an object, and no array.
 pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> serde_json::Result<T> {
-    match raw.get().starts_with('{') {
-        true => serde_json::from_str(raw.get()),
-        false => Err(serde::de::Error::custom("not an object")),
-    }
+    serde_json::from_str(raw.get()).map(|Object(object)| object)
 }
 
 /// Parses a block parameter that is not null. `decimal` accepts decimal numbers too.
