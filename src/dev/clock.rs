@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::DevError;
 
+/// The latest time that methods set. Later blocks have later timestamps, which fit 64 bits for as long as the host's clock
+/// runs.
+pub const LAST_TIME: u64 = 1 << 62;
+
 /// Determines the timestamp of the next block. All times are in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Clock {
@@ -42,21 +46,29 @@ impl Clock {
 
     /// Moves the clock ahead: the next block is at least `seconds` later than its parent, which has the timestamp
     /// `parent` and may be ahead of the clock. Returns by how many seconds the clock is now ahead of the host's.
-    pub fn increase(&mut self, seconds: u64, parent: u64, now: u64) -> i64 {
+    ///
+    /// # Errors
+    /// [`DevError::Time`] beyond [`LAST_TIME`].
+    pub fn increase(&mut self, seconds: u64, parent: u64, now: u64) -> Result<i64, DevError> {
         if self.next.is_none() && self.interval.is_none() {
-            return self.continue_from(self.now(now).max(parent).saturating_add(seconds), now);
+            let time = known(self.now(now).max(parent).saturating_add(seconds))?;
+            return Ok(self.continue_from(time, now));
         }
         // The clock does not determine the next timestamp here, so that timestamp itself moves.
-        let time = self.block_time(parent, now).saturating_add(seconds);
+        let time = known(self.block_time(parent, now).saturating_add(seconds))?;
         self.next = Some(time);
-        ahead(time, now)
+        Ok(ahead(time, now))
     }
 
     /// Sets the clock, which continues from `time`. Returns by how many seconds it is now ahead of the host's clock.
-    pub fn set(&mut self, time: u64, now: u64) -> i64 {
+    ///
+    /// # Errors
+    /// [`DevError::Time`] beyond [`LAST_TIME`].
+    pub fn set(&mut self, time: u64, now: u64) -> Result<i64, DevError> {
+        let time = known(time)?;
         // With a fixed interval the clock does not determine the next timestamp.
         self.next = self.interval.map(|_| time);
-        self.continue_from(time, now)
+        Ok(self.continue_from(time, now))
     }
 
     fn continue_from(&mut self, time: u64, now: u64) -> i64 {
@@ -67,27 +79,45 @@ impl Clock {
     /// Sets the timestamp of the next block, which must be later than its parent's.
     ///
     /// # Errors
-    /// [`DevError::Timestamp`] if it is not later.
+    /// [`DevError::Timestamp`] if it is not later, [`DevError::Time`] beyond [`LAST_TIME`].
     pub fn set_next(&mut self, time: u64, parent: u64) -> Result<(), DevError> {
         if time <= parent {
             return Err(DevError::Timestamp { time, parent });
         }
-        self.next = Some(time);
+        self.next = Some(known(time)?);
         Ok(())
     }
 
     /// Puts the next block `seconds` after its parent, or at the clock's time if that is later. A timestamp that was set
     /// for the next block stays.
-    pub(super) fn space(&mut self, seconds: u64, parent: u64, now: u64) {
-        let time = parent.saturating_add(seconds.max(1));
+    ///
+    /// # Errors
+    /// [`DevError::Time`] beyond [`LAST_TIME`].
+    pub(super) fn space(&mut self, seconds: u64, parent: u64, now: u64) -> Result<(), DevError> {
+        let time = known(parent.saturating_add(seconds.max(1)))?;
         let clock = if self.interval.is_some() { time } else { self.now(now) };
         self.next.get_or_insert(time.max(clock));
+        Ok(())
+    }
+
+    /// The timestamp of the next block, if later blocks can have later ones.
+    ///
+    /// # Errors
+    /// [`DevError::Time`] beyond twice [`LAST_TIME`], which only a fixed interval reaches.
+    pub(super) fn next_time(&self, parent: u64, now: u64) -> Result<u64, DevError> {
+        let time = self.block_time(parent, now);
+        if time > LAST_TIME.saturating_mul(2) { Err(DevError::Time(time)) } else { Ok(time) }
     }
 
     /// Sets the number of seconds between two blocks; with `None` the clock determines timestamps again.
     pub fn set_interval(&mut self, seconds: Option<u64>) {
         self.interval = seconds;
     }
+}
+
+/// A time that a chain can have.
+fn known(time: u64) -> Result<u64, DevError> {
+    if time > LAST_TIME { Err(DevError::Time(time)) } else { Ok(time) }
 }
 
 /// By how many seconds a time is ahead of the host's.
@@ -104,23 +134,23 @@ mod tests {
     fn timestamps_follow_the_clock_and_always_increase() {
         let mut clock = Clock::default();
         assert_eq!((clock.block_time(10, 100), clock.block_time(100, 100)), (100, 101));
-        assert_eq!(clock.increase(50, 10, 100), 50);
-        assert_eq!(clock.increase(10, 10, 100), 60);
+        assert_eq!(clock.increase(50, 10, 100), Ok(50));
+        assert_eq!(clock.increase(10, 10, 100), Ok(60));
         assert_eq!(clock.block_time(10, 100), 160);
-        assert_eq!(clock.set(20, 100), -80);
+        assert_eq!(clock.set(20, 100), Ok(-80));
         assert_eq!((clock.block_time(10, 100), clock.block_time(10, 200)), (20, 120));
     }
 
     #[test]
     fn an_increase_starts_at_a_parent_that_is_ahead_of_the_clock() {
         let mut clock = Clock::default();
-        assert_eq!(clock.increase(61, 250, 100), 211);
+        assert_eq!(clock.increase(61, 250, 100), Ok(211));
         assert_eq!(clock.block_time(250, 100), 311);
-        assert_eq!(clock.increase(9, 250, 100), 220, "increases add up before a block is mined");
+        assert_eq!(clock.increase(9, 250, 100), Ok(220), "increases add up before a block is mined");
         assert_eq!(clock.block_time(250, 100), 320);
         // A clock that was set back.
-        clock.set(20, 100);
-        clock.increase(5, 320, 100);
+        clock.set(20, 100).unwrap();
+        clock.increase(5, 320, 100).unwrap();
         assert_eq!(clock.block_time(320, 100), 325);
     }
 
@@ -128,16 +158,16 @@ mod tests {
     fn an_increase_moves_a_timestamp_that_was_set_and_one_of_a_fixed_interval() {
         let mut clock = Clock::default();
         clock.set_next(300, 250).unwrap();
-        assert_eq!(clock.increase(60, 250, 100), 260);
+        assert_eq!(clock.increase(60, 250, 100), Ok(260));
         assert_eq!(clock.block_time(250, 100), 360);
         clock.mined(360, 100);
         clock.set_interval(Some(30));
-        clock.increase(1_000, 360, 100);
-        clock.increase(1, 360, 100);
+        clock.increase(1_000, 360, 100).unwrap();
+        clock.increase(1, 360, 100).unwrap();
         assert_eq!(clock.block_time(360, 100), 1_391);
         clock.mined(1_391, 100);
         assert_eq!(clock.block_time(1_391, 100), 1_421, "the interval applies again");
-        clock.set(5_000, 100);
+        clock.set(5_000, 100).unwrap();
         assert_eq!(clock.block_time(1_391, 100), 5_000);
     }
 
@@ -158,18 +188,45 @@ mod tests {
     #[test]
     fn a_spaced_block_is_never_behind_the_clock_and_keeps_a_timestamp_that_was_set() {
         let mut clock = Clock::default();
-        clock.space(60, 100, 103);
+        clock.space(60, 100, 103).unwrap();
         assert_eq!(clock.block_time(100, 103), 160);
         clock.mined(160, 103);
-        clock.space(60, 160, 1_000);
+        clock.space(60, 160, 1_000).unwrap();
         assert_eq!(clock.block_time(160, 1_000), 1_057, "the clock is 57 s ahead of the host's");
         clock.mined(1_057, 1_000);
         clock.set_next(2_000, 1_057).unwrap();
-        clock.space(60, 1_057, 1_000);
+        clock.space(60, 1_057, 1_000).unwrap();
         assert_eq!(clock.block_time(1_057, 1_000), 2_000);
         clock.mined(2_000, 1_000);
         clock.set_interval(Some(5));
-        clock.space(60, 100, 1_000);
+        clock.space(60, 100, 1_000).unwrap();
         assert_eq!(clock.block_time(100, 1_000), 160, "with a fixed interval the clock does not count");
+    }
+
+    #[test]
+    fn times_that_leave_no_room_for_later_blocks_are_refused_and_change_nothing() {
+        let (now, parent) = (1_800_000_000, 1_700_000_000);
+        for seconds in [u64::MAX, u64::MAX - now, LAST_TIME, i64::MAX as u64] {
+            for interval in [None, Some(7)] {
+                let mut clock = Clock { interval, ..Clock::default() };
+                let before = clock;
+                assert!(matches!(clock.increase(seconds, parent, now), Err(DevError::Time(_))), "{seconds}");
+                assert!(matches!(clock.space(seconds, parent, now), Err(DevError::Time(_))));
+                for time in [LAST_TIME + 1, u64::MAX] {
+                    assert_eq!(clock.set(time, now), Err(DevError::Time(time)));
+                    assert_eq!(clock.set_next(time, parent), Err(DevError::Time(time)));
+                }
+                assert_eq!(clock, before);
+            }
+        }
+        // The latest time has later ones after it.
+        let mut clock = Clock::default();
+        clock.increase(LAST_TIME - now, parent, now).unwrap();
+        assert_eq!(clock.next_time(parent, now), Ok(LAST_TIME));
+        assert_eq!(clock.next_time(LAST_TIME, now + 9), Ok(LAST_TIME + 9));
+        clock.set_interval(Some(u64::MAX));
+        assert_eq!(clock.next_time(LAST_TIME, now), Err(DevError::Time(u64::MAX)));
+        clock.set_interval(None);
+        assert_eq!(clock.next_time(LAST_TIME, now), Ok(LAST_TIME + 1));
     }
 }

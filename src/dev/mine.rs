@@ -48,6 +48,7 @@ impl DevChain {
         if !self.interrupts.next_block() {
             return Err(DevError::TimeLimit { mined: 0 });
         }
+        self.clock.next_time(self.chain.head().timestamp, now)?;
         let interrupt = || self.interrupts.is_due();
         let block = self.recipe.assemble(self.chain.view(), &self.pool, &self.clock, now, &interrupt)?;
         if self.interrupts.is_stopping() {
@@ -66,8 +67,8 @@ impl DevChain {
         }
         for index in 0..count {
             match spacing {
-                Spacing::Each(seconds) => self.space(seconds, now),
-                Spacing::Later(seconds) if index > 0 => self.space(seconds, now),
+                Spacing::Each(seconds) => self.space(seconds, now)?,
+                Spacing::Later(seconds) if index > 0 => self.space(seconds, now)?,
                 _ => {}
             }
             self.mine_after(index, now)?;
@@ -75,8 +76,8 @@ impl DevChain {
         Ok(())
     }
 
-    fn space(&mut self, seconds: u64, now: u64) {
-        self.clock.space(seconds, self.chain.head().timestamp, now);
+    fn space(&mut self, seconds: u64, now: u64) -> Result<(), DevError> {
+        self.clock.space(seconds, self.chain.head().timestamp, now)
     }
 
     /// Mines a block after this number of others for the same request.

@@ -34,7 +34,7 @@ mod work;
 pub use approach::{Limits, MAX_BLOCKS_AT_ONCE};
 pub use bitcoin::Submission;
 pub use chain::{DevChain, DevEvent, Settings};
-pub use clock::Clock;
+pub use clock::{Clock, LAST_TIME};
 pub use config::{
     DEFAULT_ACCOUNTS, DEFAULT_BALANCE, DEFAULT_COINBASE, DEFAULT_GAS_LIMIT, DEFAULT_HISTORY, DevAccounts,
     DevConfig, Mining, cow_keys,

@@ -167,8 +167,8 @@ pub(super) const METHODS: &[Method] = &[
                     newest.map_or(U256::ZERO, |header| header.minimum_gas_price.value())
                 }
             };
-            let price = minimum.saturating_mul(U256::from(11)).checked_div(U256::from(10));
-            verified(&Quantity(price.unwrap_or_default()))
+            let tenth = minimum.checked_div(U256::from(10)).unwrap_or_default();
+            verified(&Quantity(minimum.saturating_add(tenth)))
         }),
     },
 ];

@@ -188,3 +188,56 @@ fn a_revert_and_a_reset_return_to_earlier_settings() {
     dev.get("evm_mine", json!([]));
     assert_eq!(latest(&mut dev), dev.now);
 }
+
+/// No block can have the time 0, which hardhat takes for none.
+#[test]
+fn mining_at_time_0_mines_a_block_by_the_clock() {
+    let mut dev = dev(Mining::Manual);
+    for (number, params) in (1..).zip([json!([0]), json!(["0x0"]), json!([{"timestamp": 0}]), json!([])]) {
+        dev.get("evm_mine", params);
+        assert_eq!(dev.number("eth_blockNumber", json!([])), number);
+        assert!(latest(&mut dev) >= dev.now);
+    }
+    dev.get("evm_mine", json!([{"blocks": 0}]));
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 4);
+    assert!(dev.refused("evm_mine", json!([1])).1.contains("lower than or equal to"));
+}
+
+#[test]
+fn times_without_room_for_later_blocks_are_refused_and_the_chain_goes_on() {
+    let mut dev = dev(Mining::Manual);
+    for (method, params) in [
+        ("evm_increaseTime", json!(["0xffffffffffffffff"])),
+        ("evm_increaseTime", json!([i64::MAX])),
+        ("evm_setNextBlockTimestamp", json!(["0xffffffffffffffff"])),
+        ("evm_setTime", json!(["0xffffffffffffffff"])),
+        ("evm_mine", json!(["0xffffffffffffffff"])),
+        ("evm_mine", json!([{"timestamp": "0xffffffffffffffff"}])),
+        ("anvil_mine", json!(["0x1", "0xffffffffffffffff"])),
+    ] {
+        let (_, text) = dev.refused(method, params);
+        assert!(text.contains("later than this chain can have"), "{method}: {text}");
+        dev.get("evm_mine", json!([]));
+        assert!(latest(&mut dev) < dev.now + 100, "{method}");
+    }
+    dev.get("anvil_setBlockTimestampInterval", json!(["0xffffffffffffffff"]));
+    assert!(dev.refused("evm_mine", json!([])).1.contains("remove a fixed interval"));
+    dev.get("anvil_removeBlockTimestampInterval", json!([]));
+    dev.get("evm_setTime", json!([1_u64 << 62]));
+    for _ in 0..3 {
+        let before = latest(&mut dev);
+        dev.get("evm_mine", json!([]));
+        assert!(latest(&mut dev) > before);
+    }
+}
+
+#[test]
+fn the_gas_price_of_the_largest_minimum_is_that_minimum() {
+    let mut dev = dev(Mining::Manual);
+    let largest = format!("0x{}", "f".repeat(64));
+    dev.get("anvil_setMinGasPrice", json!([largest]));
+    assert_eq!(dev.get("eth_gasPrice", json!([])), json!(largest));
+    dev.get("evm_mine", json!([]));
+    dev.get("anvil_setMinGasPrice", json!(["0x3b9aca07"]));
+    assert_eq!(dev.get("eth_gasPrice", json!([])), json!("0x4190ab07"));
+}

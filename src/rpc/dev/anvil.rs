@@ -200,7 +200,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_setMinGasPrice", &["hardhat_setMinGasPrice"]),
         &[required("price", "QUANTITY, wei")],
         "boolean",
-        "Sets the minimum gas price of transactions. Blocks approach it by at most 1/100 each, as the rules demand.",
+        "Sets the minimum gas price of transactions, at once. The header's approaches it by at most 1/100 per block, or 1 wei below 200 wei, as the rules demand: some 230 blocks for each factor of ten.",
         |node, params| {
             let price = params.number(0)?;
             chain(node)?.recipe_mut().minimum_gas_price = price;

@@ -46,7 +46,7 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_mine", &[]),
         &[optional("options", "QUANTITY or {timestamp, blocks}")],
         "null",
-        "Mines one block or the given number of blocks; the first may have a given timestamp.",
+        "Mines one block or the given number of blocks; the first may have a given timestamp, for which 0 stands for none.",
         mine,
     )),
     write(
@@ -86,7 +86,7 @@ pub(super) const METHODS: &[Method] = &[
         |node, params| {
             let time = small(params, 0)?;
             let (chain, now) = chain_at(node)?;
-            let ahead = chain.clock_mut().set(time, now);
+            let ahead = chain.clock_mut().set(time, now).map_err(RpcError::from)?;
             done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
         },
     ),
@@ -177,7 +177,7 @@ fn increase_time(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failur
     let seconds = seconds.ok_or_else(|| ParamError::Seconds(params.text(0)))?;
     let (chain, now) = chain_at(node)?;
     let parent = chain.view().head().timestamp;
-    let ahead = chain.clock_mut().increase(seconds, parent, now);
+    let ahead = chain.clock_mut().increase(seconds, parent, now).map_err(RpcError::from)?;
     done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
 }
 
@@ -199,7 +199,8 @@ fn mine(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
         _ => (optional_small(params, 0)?.map(U256::from), U256::from(1)),
     };
     let (chain, now) = chain_at(node)?;
-    if let Some(timestamp) = timestamp {
+    // As for hardhat, 0 stands for no timestamp: no block can have it.
+    if let Some(timestamp) = timestamp.filter(|timestamp| !timestamp.is_zero()) {
         let parent = chain.view().head().timestamp;
         let time = u64::try_from(timestamp).unwrap_or(u64::MAX);
         chain.clock_mut().set_next(time, parent).map_err(RpcError::from)?;
