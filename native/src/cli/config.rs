@@ -42,7 +42,7 @@ pub(super) fn apply(command: Command, path: &Path, is_running: bool) -> Result<C
     let bytes = read_file(path, FILE_BYTES).map_err(|failure| wrong(failure.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".into()))?;
     let table = DeTable::parse(&text).map_err(|failure| wrong(Fault::syntax(&failure).text(&text)))?;
-    if is_running && table.get_ref().is_empty() {
+    if is_running && !has_key(table.get_ref()) {
         return Err(wrong("the file has no key".into()));
     }
     defaults(command, table.get_ref()).map_err(|fault| wrong(fault.text(&text)))
@@ -95,6 +95,14 @@ impl Fault {
         let line = before.matches('\n').count().saturating_add(1);
         format!("line {line}: {}", self.reason)
     }
+}
+
+/// Whether there is a key, at the top or in a section.
+fn has_key(table: &DeTable<'_>) -> bool {
+    table.values().any(|value| match value.get_ref() {
+        DeValue::Table(section) => !section.is_empty(),
+        _ => true,
+    })
 }
 
 fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Fault> {
@@ -278,11 +286,17 @@ mod tests {
     #[test]
     fn an_empty_file_is_refused_only_while_the_program_runs() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        for text in ["", "\n\n", "# cors = 'https://a.example'\n"] {
+        for text in
+            ["", "\n\n", "# cors = 'https://a.example'\n", "[dev]\n", "[dev]\n# a\n[light]\n", "dev = {}"]
+        {
             std::fs::write(file.path(), text).unwrap();
             assert!(apply(Cli::command(), file.path(), false).is_ok());
             let error = apply(Cli::command(), file.path(), true).unwrap_err();
             assert!(error.to_string().contains("has no key"), "{error}");
+        }
+        for text in ["accounts = 3", "[dev]\naccounts = 3", "[light]\n[dev]\naccounts = 3"] {
+            std::fs::write(file.path(), text).unwrap();
+            assert!(apply(Cli::command(), file.path(), true).is_ok(), "{text}");
         }
     }
 
