@@ -3,10 +3,10 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use tokio::net::UnixListener;
+use futures::FutureExt as _;
+use tokio::net::{UnixListener, UnixStream};
 
 use crate::files::make_beside;
 
@@ -48,10 +48,9 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
         Ok(file) if !file.file_type().is_socket() => {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket is there"));
         }
-        Ok(_) if UnixStream::connect(path).is_ok() => {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens on this socket"));
-        }
-        _ => {}
+        Ok(_) => abandoned(path)?,
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) => {}
     }
     let (folder, ()) = make_beside(path, |folder| DirBuilder::new().mode(0o700).create(folder))?;
     let made = folder.join("s");
@@ -69,8 +68,28 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
     bound
 }
 
+/// Checks that no process listens on a socket. Only a refused connection proves that: a connection also fails if the queue of
+/// the process is full or if this program may not connect.
+fn abandoned(path: &Path) -> io::Result<()> {
+    let told = |kind, text: String| Err(io::Error::new(kind, text));
+    // The connection does not wait for a process whose queue is full. One that is still being made was not refused.
+    match UnixStream::connect(path).now_or_never() {
+        Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        None | Some(Ok(_)) => told(io::ErrorKind::AddrInUse, "another process listens on this socket".into()),
+        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+            told(io::ErrorKind::AddrInUse, "another process listens on this socket, and is busy".into())
+        }
+        Some(Err(error)) => told(
+            error.kind(),
+            format!("another process may listen on this socket ({error}); if none does, remove the file"),
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use tokio::net::UnixSocket;
+
     use super::*;
 
     #[tokio::test]
@@ -90,6 +109,37 @@ mod tests {
         for other in ["s.new", "s.partial", "s.tmp"] {
             assert_eq!(fs::read(folder.path().join(other).join("own")).unwrap(), b"data");
         }
+    }
+
+    /// A connection to a process that accepts none for a while fails, and the process listens all the same.
+    #[tokio::test]
+    async fn a_socket_of_a_busy_process_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let busy = UnixSocket::new_stream().unwrap();
+        busy.bind(&path).unwrap();
+        let busy = busy.listen(0).unwrap();
+        let made = identity(&path);
+        let mut waiting = Vec::new();
+        let full = loop {
+            match UnixStream::connect(&path).await {
+                Ok(client) => waiting.push(client),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock, "after {} connections", waiting.len());
+        let error = bind(&path, 0o600).unwrap_err();
+        assert!(error.to_string().contains("listens on this socket"), "{error}");
+        assert_eq!(identity(&path), made);
+        // What listens in another way is not known to be abandoned either.
+        drop((busy, waiting));
+        fs::remove_file(&path).unwrap();
+        let datagrams = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        let error = bind(&path, 0o600).unwrap_err();
+        assert!(error.to_string().contains("remove the file"), "{error}");
+        drop(datagrams);
+        // A socket that nobody listens on is replaced.
+        assert!(bind(&path, 0o600).is_ok());
     }
 
     #[tokio::test]
