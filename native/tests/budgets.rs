@@ -6,6 +6,10 @@ mod common;
 mod largest;
 #[path = "budgets/peer.rs"]
 mod peer;
+#[path = "budgets/sources.rs"]
+mod sources;
+#[path = "budgets/watch.rs"]
+mod watch;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
