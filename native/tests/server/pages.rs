@@ -180,3 +180,30 @@ async fn a_server_for_other_machines_checks_the_host_too() {
     let server = dev(named).await;
     assert_eq!(ask(server.address.port(), "node.example:4444").await.status(), 200);
 }
+
+/// All pages in a browser, and all programs of this machine, have one address.
+#[tokio::test]
+async fn a_foreign_page_sees_its_own_waiting_transactions_alone() {
+    let server = start_service(config(), dev_chain(Mining::Manual, LocalOptions::default())).await;
+    let pages = [None, Some("https://one.example"), Some("https://other.example")];
+    let mut hashes = Vec::new();
+    for (page, nonce) in pages.into_iter().zip(["0x0", "0x1", "0x2"]) {
+        let transaction = json!({"from": ACCOUNT, "to": ACCOUNT, "value": "0x1", "nonce": nonce});
+        let raw = ask(&server, None, &call(1, "eth_signTransaction", json!([transaction]))).await.1["result"]
+            .take();
+        let (_, sent) = ask(&server, page, &call(2, "eth_sendRawTransaction", json!([raw]))).await;
+        hashes.push(sent["result"].clone());
+    }
+    for (asker, page) in pages.into_iter().enumerate() {
+        let sees_all = page.is_none();
+        for (sender, hash) in hashes.iter().enumerate() {
+            let found = ask(&server, page, &call(3, "eth_getTransactionByHash", json!([hash]))).await.1;
+            let expected = if sees_all || asker == sender { hash } else { &Value::Null };
+            assert_eq!(found["result"]["hash"], *expected, "{page:?}");
+        }
+        let status = ask(&server, page, &call(4, "txpool_status", json!([]))).await.1;
+        assert_eq!(status["result"]["pending"], if sees_all { 3 } else { 1 }, "{page:?}");
+        let block = ask(&server, page, &call(5, "eth_getBlockByNumber", json!(["pending", false]))).await.1;
+        assert_eq!(block["result"]["number"], if sees_all { "0x1" } else { "0x0" }, "{page:?}");
+    }
+}
