@@ -103,10 +103,10 @@ impl Clock {
     /// The timestamp of the next block, if later blocks can have later ones.
     ///
     /// # Errors
-    /// [`DevError::Time`] beyond twice [`LAST_TIME`], which only a fixed interval reaches.
+    /// [`DevError::Time`] from twice [`LAST_TIME`] on, which only a fixed interval reaches.
     pub(super) fn next_time(&self, parent: u64, now: u64) -> Result<u64, DevError> {
         let time = self.block_time(parent, now);
-        if time > LAST_TIME.saturating_mul(2) { Err(DevError::Time(time)) } else { Ok(time) }
+        if time >= LAST_TIME.saturating_mul(2) { Err(DevError::Time(time)) } else { Ok(time) }
     }
 
     /// Sets the number of seconds between two blocks; with `None` the clock determines timestamps again.
