@@ -21,8 +21,9 @@ use crate::watch::Watch;
 /// Nearly the longest response that is read.
 const LONG: usize = (12 << 20) - 4096;
 
-/// Bytes that the honest source's responses may hold meanwhile.
-const OF_HONEST: usize = 64 * 1024;
+/// Bytes that the honest source's response may hold meanwhile: a body is read in steps of 128 KiB, for which it takes twice the
+/// room.
+const OF_HONEST: usize = 2 * 128 * 1024;
 
 /// Calls of one batch, and calls at the same time after it.
 const CALLS: usize = 8;
@@ -172,6 +173,11 @@ impl Source {
     }
 }
 
+/// Makes a response apart from the threads whose waiting time is watched.
+async fn made(kind: Kind, message: Value) -> Option<String> {
+    tokio::task::spawn_blocking(move || kind.response(&message)).await.ok()
+}
+
 async fn serve(mut stream: TcpStream, kind: Kind, answered: &AtomicUsize) -> Option<()> {
     let mut read = Vec::new();
     loop {
@@ -187,7 +193,7 @@ async fn serve(mut stream: TcpStream, kind: Kind, answered: &AtomicUsize) -> Opt
         };
         read.clear();
         answered.fetch_add(1, Ordering::SeqCst);
-        let response = kind.response(&body);
+        let response = made(kind, body).await?;
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
         stream.write_all(format!("{head}{}\r\n\r\n", response.len()).as_bytes()).await.ok()?;
         stream.write_all(response.as_bytes()).await.ok()?;
@@ -200,7 +206,7 @@ async fn speak(stream: TcpStream, kind: Kind, answered: &AtomicUsize) -> Option<
         let Message::Text(text) = message else { continue };
         let message: Value = serde_json::from_str(&text).ok()?;
         answered.fetch_add(1, Ordering::SeqCst);
-        socket.send(Message::text(kind.response(&message))).await.ok()?;
+        socket.send(Message::text(made(kind, message).await?)).await.ok()?;
     }
     None
 }

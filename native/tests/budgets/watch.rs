@@ -22,7 +22,7 @@ fn resident() -> u64 {
 }
 
 /// Watches the budget of upstream responses, memory and the runtime's threads until it is dropped.
-pub struct Watch {
+pub(crate) struct Watch {
     over: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
     grown: Arc<AtomicU64>,
@@ -30,7 +30,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let watch =
             Self { over: Arc::default(), held: Arc::default(), grown: Arc::default(), late: Arc::default() };
         let (over, held, grown) = (watch.over.clone(), watch.held.clone(), watch.grown.clone());
@@ -54,7 +54,7 @@ impl Watch {
     }
 
     /// Checks what was seen, while this many bytes are held for others.
-    pub fn check(&self, what: &str, of_others: usize) {
+    pub(crate) fn check(&self, what: &str, of_others: usize) {
         let (most, grown) = (self.held.load(Ordering::SeqCst), self.grown.load(Ordering::SeqCst));
         let late = Duration::from_millis(self.late.load(Ordering::SeqCst));
         println!("{what}: {most} bytes held, grown by {grown}, late by {late:?}");
