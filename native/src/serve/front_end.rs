@@ -134,7 +134,7 @@ impl FrontEnd {
         let made = answer.answer.as_ref().map(|answer| calls.made(&answer.body)).unwrap_or_default();
         let kept = self.filters.give_back(&self.light, &mut taken).await;
         let added = self.filters.add(&self.light, &made.filters, (&name, owner)).await;
-        self.tell(&made, owner).await;
+        self.tell(&made, caller.told()).await;
         if let Err(error) = kept.and(added) {
             return refused_in(message, answer, &error).await;
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rootlight_native::budget;
 
 /// What one source may take of the budget.
-const OF_ONE: usize = 36 << 20;
+pub(crate) const OF_ONE: usize = 36 << 20;
 
 /// The largest growth of this process while responses come in.
 const GROWTH: u64 = 256 << 20;
@@ -51,6 +51,11 @@ impl Watch {
             }
         });
         watch
+    }
+
+    /// The most bytes of the budget that were taken.
+    pub(crate) fn most(&self) -> usize {
+        self.held.load(Ordering::SeqCst)
     }
 
     /// Checks what was seen, while this many bytes are held for others.
