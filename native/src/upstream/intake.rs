@@ -326,6 +326,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn sources_of_a_kind_leave_room_to_others() {
+        let (kind, all) = (Budget::new(40 * MIB), Budget::new(64 * MIB));
+        let (kind, all): (&_, &_) = (Box::leak(Box::new(kind)), Box::leak(Box::new(all)));
+        let peers = [(); 3].map(|()| Intake::new(36 * MIB, Some(kind), all));
+        let held: Vec<Held> = peers[..2].iter().map(|peer| peer.room_now(20 * MIB).unwrap()).collect();
+        let mut unread = Unread::new(peers[2].clone());
+        tokio::select! {
+            () = unread.more(MIB) => panic!("peers have all that they may have"),
+            () = tokio::time::sleep(PATIENCE) => {}
+        }
+        assert!(peers[0].is_contended(), "it has to finish its message soon");
+        let chosen = Intake::new(36 * MIB, None, all);
+        assert!(chosen.room_now(24 * MIB).is_ok(), "the longest response of another upstream");
+        drop(held);
+        unread.more(MIB).await;
+        assert_eq!((kind.taken(), all.taken()), (MIB, MIB));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn who_holds_room_is_refused_and_who_holds_none_waits() {
         let intake = source(8 * MIB, 64 * MIB);
         let held = intake.room_now(6 * MIB).unwrap();
