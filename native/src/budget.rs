@@ -39,6 +39,10 @@ static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
 /// for the longest response of an upstream that the user has chosen.
 static PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(40 * MIB));
 
+/// Bytes of the budget of upstream responses that callers can take. The rest is enough for what the program itself needs, such
+/// as headers.
+static CALLERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
+
 /// What nodes send that use this one as a server for peers: requests, and transactions on their way. Three of the longest
 /// messages (2 MiB) fit at the same time.
 static SERVED_PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(12 * MIB));
@@ -69,6 +73,11 @@ pub fn upstreams() -> &'static Budget {
 /// The part of all peers in the budget of upstream responses.
 pub(crate) fn peers() -> &'static Budget {
     &PEERS
+}
+
+/// The part of all callers in the budget of upstream responses.
+pub(crate) fn callers() -> &'static Budget {
+    &CALLERS
 }
 
 /// The budget of what served peers send.
@@ -157,7 +166,7 @@ pub struct Budget {
 pub struct Held {
     all: Option<OwnedSemaphorePermit>,
     /// The same bytes in narrower limits, if there are any.
-    narrower: [Vec<OwnedSemaphorePermit>; 3],
+    narrower: [Vec<OwnedSemaphorePermit>; 4],
 }
 
 /// A narrower limit that bytes of a budget also count in.
@@ -168,7 +177,9 @@ pub(crate) enum Narrower {
     /// That of all sources of a kind.
     Kind = 1,
     /// That of the callers of a source.
-    Callers = 2,
+    CallersOfSource = 2,
+    /// That of the callers of all sources.
+    Callers = 3,
 }
 
 impl Budget {

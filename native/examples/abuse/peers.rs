@@ -268,8 +268,8 @@ impl PeerChain for Newest {
         }
     }
 
-    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
-        self.0.submit(asker, transactions);
+    fn submit(&self, peer: rootlight_native::service::Peer, transactions: Vec<Vec<u8>>) {
+        self.0.submit(peer, transactions);
     }
 
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {

@@ -53,8 +53,8 @@ const BRIEF_RUNS: usize = 4;
 /// much.
 const SMALL_FACTS: usize = 64 * 1024;
 
-/// Tries of a round of requests whose responses find no room, and the pause between two of them.
-const ROOM_TRIES: usize = 20;
+/// For how long a round of requests is tried again whose responses find no room, and the pause between two tries.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
 /// Interval between checks whether the head is reached.
@@ -390,15 +390,15 @@ impl LightService {
     /// Sends the requests of a round. While there is room for none of the responses, the round waits, holding none.
     async fn ask(&self, requests: Vec<RoutedRequest>) -> Fetched {
         let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
-        for _ in 1..ROOM_TRIES {
+        let started = Instant::now();
+        loop {
             let fetched = ask_each(&self.upstreams, requests.clone(), self.hedges.as_ref()).await;
-            if !fetched.answers.iter().all(lacks_room) {
+            if started.elapsed() >= ROOM_PATIENCE || !fetched.answers.iter().all(lacks_room) {
                 return fetched;
             }
             drop(fetched);
             tokio::time::sleep(ROOM_PAUSE).await;
         }
-        ask_each(&self.upstreams, requests, self.hedges.as_ref()).await
     }
 
     async fn converse_in_time(&self, message: Vec<u8>, caller: &Caller) -> HeldAnswer {

@@ -12,6 +12,8 @@ use rootlight_p2p::message::Extension;
 use rootlight_p2p::message::{Body, Items, Message, MessageError, Response, list_payload};
 use tokio::sync::watch;
 
+use crate::service::Peer;
+
 /// Most transactions that a peer is told of in one message.
 pub const MAX_PENDING: usize = 256;
 
@@ -122,9 +124,8 @@ pub trait PeerChain: Send + Sync + 'static {
     /// state is not kept.
     fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource));
 
-    /// Takes transactions of a peer, each in RLP. They are checked like any others. `asker` is the peer's address
-    /// ([`Peer::asker`](crate::service::Peer::asker)).
-    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>);
+    /// Takes transactions of a peer, each in RLP. They are checked like those of any client at its address.
+    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>);
 
     /// Transactions that entered the pool from the position `next` on and are still in it, each in RLP, at most
     /// [`MAX_PENDING`]; `next` becomes the position after them. A position that is not known becomes the present one.

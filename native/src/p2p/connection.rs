@@ -173,8 +173,8 @@ pub(super) struct Exchange {
     unsent: Option<Share>,
     /// The longest responses to our questions, in bytes, and until when they may come.
     allowed: BTreeMap<usize, Instant>,
-    /// When the peer waited last because there was no room for what it sends.
-    short_of_room: Option<Instant>,
+    /// Since when the peer is not read because there is no room for what it sends.
+    unread_since: Option<Instant>,
 }
 
 /// A question that the peer has not answered.
@@ -214,10 +214,11 @@ impl Connection {
             self.make_next();
             let can_take = held.is_none();
             let coming = self.session.begun_message().unwrap_or(0).max(self.session.unread());
-            let missing = self.unread.missing(coming);
-            if missing > 0 {
-                self.exchange.short_of_room = Some(Instant::now());
+            let mut missing = self.unread.missing(coming);
+            if missing > 0 && self.unread.try_more(missing) {
+                missing = 0;
             }
+            self.exchange.note_read(missing == 0);
             tokio::select! {
                 // Without room the peer has to wait.
                 () = self.unread.more(missing), if missing > 0 => {}
@@ -249,8 +250,8 @@ impl Connection {
         } else if reads {
             self.slow = self.slow.saturating_add(1);
         }
-        let contended = self.host.intake().is_contended();
-        if self.slow > if contended { CONTENDED_MESSAGE } else { LONGEST_MESSAGE } {
+        let longest = if self.unread.is_wanted() { CONTENDED_MESSAGE } else { LONGEST_MESSAGE };
+        if self.slow > longest {
             self.session.disconnect(DisconnectReason::PingTimeout);
         }
     }
@@ -401,10 +402,29 @@ impl Connection {
 }
 
 impl Exchange {
+    /// Notes whether the peer is read. The time for which it is not does not count as its silence.
+    fn note_read(&mut self, is_read: bool) {
+        if !is_read {
+            self.unread_since.get_or_insert_with(Instant::now);
+            return;
+        }
+        let Some(since) = self.unread_since.take() else { return };
+        let now = Instant::now();
+        for asked in self.waiting.values_mut() {
+            let begun = since.max(asked.until - RESPONSE_TIMEOUT);
+            asked.until += now.saturating_duration_since(begun);
+        }
+    }
+
+    /// When a question ends whose time ends then: a peer that is not read gets as much time again.
+    fn end(&self, until: Instant) -> Instant {
+        self.unread_since.map_or(until, |since| until.max(since + RESPONSE_TIMEOUT))
+    }
+
     /// Waits until the time of the oldest question is over. Numbers grow, and all questions have the same time.
     async fn overdue(&self) {
         match self.waiting.first_key_value() {
-            Some((_, oldest)) => tokio::time::sleep_until(oldest.until).await,
+            Some((_, oldest)) => tokio::time::sleep_until(self.end(oldest.until)).await,
             None => std::future::pending().await,
         }
     }
@@ -419,11 +439,14 @@ impl Exchange {
     /// Gives up the questions whose time is over.
     fn give_up(&mut self) {
         let now = Instant::now();
-        while let Some(oldest) = self.waiting.first_entry().filter(|oldest| oldest.get().until <= now) {
-            let Waiting { reply, place, until, .. } = oldest.remove();
-            // The response may have come, if the peer had not been made to wait.
-            let unread = self.short_of_room.is_some_and(|short| short + RESPONSE_TIMEOUT >= until);
-            if unread {
+        while let Some((id, oldest)) = self.waiting.first_key_value() {
+            if self.end(oldest.until) > now {
+                return;
+            }
+            let id = *id;
+            let Some(Waiting { reply, place, .. }) = self.waiting.remove(&id) else { return };
+            // The response may have come, if the peer were read.
+            if self.unread_since.is_some() {
                 let _ = reply.send(Err(NoRoom.into()));
                 continue;
             }
@@ -448,5 +471,73 @@ async fn made(making: &mut Option<Making>) -> Option<Answer> {
     match making {
         Some(making) => making.answer.as_mut().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question that has just been sent.
+    fn ask(exchange: &mut Exchange) -> oneshot::Receiver<Result<Option<Incoming>, PeerError>> {
+        let (reply, answer) = oneshot::channel();
+        let id = exchange.next_id.saturating_add(1);
+        exchange.next_id = id;
+        let until = Instant::now() + RESPONSE_TIMEOUT;
+        exchange.waiting.insert(id, Waiting { request: Request::SnapStatus, reply, place: None, until });
+        answer
+    }
+
+    async fn ended(
+        exchange: &mut Exchange,
+        mut answer: oneshot::Receiver<Result<Option<Incoming>, PeerError>>,
+    ) -> (u64, PeerError) {
+        let begun = Instant::now();
+        loop {
+            if let Ok(answer) = answer.try_recv() {
+                return (begun.elapsed().as_secs(), answer.unwrap_err());
+            }
+            exchange.overdue().await;
+            exchange.give_up();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_for_which_a_peer_is_not_read_is_not_its_silence() {
+        let silent = PeerError::NoResponse(RESPONSE_TIMEOUT);
+        let mut exchange = Exchange::default();
+        let answer = ask(&mut exchange);
+        assert_eq!(ended(&mut exchange, answer).await, (6, silent.clone()));
+        // Read again after 3 s.
+        let answer = ask(&mut exchange);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        exchange.note_read(false);
+        tokio::time::advance(Duration::from_secs(3)).await;
+        exchange.note_read(true);
+        assert_eq!(ended(&mut exchange, answer).await, (5, silent.clone()));
+        // Looks at messages that find room take no time.
+        let answer = ask(&mut exchange);
+        for _ in 0..100 {
+            exchange.note_read(false);
+            exchange.note_read(true);
+        }
+        assert_eq!(ended(&mut exchange, answer).await, (6, silent));
+        // Not read any more.
+        let answer = ask(&mut exchange);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        exchange.note_read(false);
+        let later = ask(&mut exchange);
+        assert_eq!(ended(&mut exchange, answer).await, (6, PeerError::NoRoom));
+        assert_eq!(ended(&mut exchange, later).await.1, PeerError::NoRoom);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_messages_are_read_after_questions_for_them() {
+        let mut exchange = Exchange::default();
+        assert_eq!(exchange.longest_message(), LONGEST_UNASKED);
+        exchange.allowed.insert(longest_response(&Request::SnapStatus), Instant::now() + LATE);
+        assert_eq!(exchange.longest_message(), MAX_FRAME_READ);
+        tokio::time::advance(LATE).await;
+        assert_eq!(exchange.longest_message(), LONGEST_UNASKED);
     }
 }

@@ -10,7 +10,7 @@ use rootlight_p2p::rlpx::RlpxError;
 use rootlight_p2p::session::CloseReason;
 
 use crate::upstream::UpstreamError;
-use crate::upstream::intake::NoRoom;
+use crate::upstream::intake::{NoRoom, NoWork};
 
 /// JSON-RPC code of a method that does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -145,6 +145,15 @@ impl PeerError {
 impl From<NoRoom> for PeerError {
     fn from(_: NoRoom) -> Self {
         Self::NoRoom
+    }
+}
+
+impl From<NoWork> for PeerError {
+    fn from(why: NoWork) -> Self {
+        match why {
+            NoWork::NoRoom => Self::NoRoom,
+            NoWork::TooLong => Self::Wrong("it is longer than an honest one"),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead};
 use super::submit::Submitter;
 use crate::local::LocalService;
-use crate::service::Service;
+use crate::service::{Peer, Service};
 
 /// Once the transactions that peers are told of at a time have this many bytes, no more are added. The longest message
 /// has 16 MiB.
@@ -87,8 +87,8 @@ impl PeerChain for LocalChain {
         });
     }
 
-    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
-        self.submitter.submit(asker, transactions);
+    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+        self.submitter.submit(peer, transactions);
     }
 
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {

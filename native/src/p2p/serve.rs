@@ -306,7 +306,7 @@ impl Host for ServedPeer {
         if let Push::Transactions(transactions) = push {
             transactions.iter().take(MAX_SEEN).for_each(|transaction| self.seen.insert(transaction));
             self.useful();
-            self.chain.submit(self.peer.asker(), transactions.iter().map(<[u8]>::to_vec).collect());
+            self.chain.submit(self.peer, transactions.iter().map(<[u8]>::to_vec).collect());
         }
     }
 

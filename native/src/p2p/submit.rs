@@ -9,7 +9,7 @@ use quick_cache::sync::Cache;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::service::Service;
+use crate::service::{Caller, Peer, Service};
 
 /// Longest transaction that is taken, in bytes; stock nodes skip longer ones.
 const MAX_TRANSACTION: usize = 128 * 1024;
@@ -30,7 +30,7 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 /// sends many delays and drops its own only.
 pub(crate) struct Submitter {
     /// When each transaction was sent, by hash.
-    sent: Cache<B256, Instant>,
+    sent: Arc<Cache<B256, Instant>>,
     service: Arc<dyn Service>,
     runtime: Handle,
     /// What waits, by address. An address with an entry has a task that sends.
@@ -65,44 +65,50 @@ impl Submitter {
     /// Sends to this service; must be called inside a runtime.
     pub(crate) fn new(service: Arc<dyn Service>) -> Self {
         Self {
-            sent: Cache::new(MAX_REMEMBERED),
+            sent: Arc::new(Cache::new(MAX_REMEMBERED)),
             service,
             runtime: Handle::current(),
             waiting: Arc::default(),
         }
     }
 
-    /// Whether a transaction was not sent a moment ago.
-    fn is_new(&self, hash: &B256) -> bool {
-        self.sent.get(hash).is_none_or(|sent| sent.elapsed() >= REMEMBERED)
-    }
-
     /// Sends transactions of an address, each in RLP. What the service refuses is dropped: whoever sent it is told nothing.
-    pub(crate) fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
+    pub(crate) fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+        let asker = peer.asker();
         let short = transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_WAITING);
-        let short: Vec<(B256, Vec<u8>)> = short.map(|raw| (keccak256(&raw), raw)).collect();
+        let new: Vec<Vec<u8>> = short.filter(|raw| is_new(&self.sent, &keccak256(raw))).collect();
         let mut waiting = lock(&self.waiting);
         let sends = waiting.contains_key(&asker);
         if !sends && waiting.len() >= MAX_ADDRESSES {
             return;
         }
         let own = waiting.entry(asker).or_default();
-        for (hash, raw) in short {
-            // Transactions that are dropped are not remembered.
-            if self.is_new(&hash) && own.has_room(raw.len()) {
-                self.sent.insert(hash, Instant::now());
+        for raw in new {
+            if own.has_room(raw.len()) {
                 own.push(raw);
             }
         }
         if !sends {
             drop(waiting);
-            self.runtime.spawn(send_all(self.service.clone(), self.waiting.clone(), asker));
+            let (service, sent, waiting) = (self.service.clone(), self.sent.clone(), self.waiting.clone());
+            self.runtime.spawn(send_all(service, sent, waiting, peer));
         }
     }
 }
 
+/// Whether a transaction was not sent a moment ago.
+fn is_new(sent: &Cache<B256, Instant>, hash: &B256) -> bool {
+    sent.get(hash).is_none_or(|sent| sent.elapsed() >= REMEMBERED)
+}
+
 /// Sends what waits of an address, until nothing waits.
-async fn send_all(service: Arc<dyn Service>, waiting: Arc<Mutex<BTreeMap<u64, Waiting>>>, asker: u64) {
+async fn send_all(
+    service: Arc<dyn Service>,
+    sent: Arc<Cache<B256, Instant>>,
+    waiting: Arc<Mutex<BTreeMap<u64, Waiting>>>,
+    peer: Peer,
+) {
+    let (asker, caller) = (peer.asker(), Caller::new(peer, None));
     loop {
         let next = {
             let mut waiting = lock(&waiting);
@@ -113,10 +119,17 @@ async fn send_all(service: Arc<dyn Service>, waiting: Arc<Mutex<BTreeMap<u64, Wa
             next
         };
         let Some(raw) = next else { return };
+        let hash = keccak256(&raw);
+        // Another peer may have told of the transaction meanwhile. What waits is not remembered, because the others would
+        // wait for it too.
+        if !is_new(&sent, &hash) {
+            continue;
+        }
+        sent.insert(hash, Instant::now());
         let message = serde_json::json!({
             "jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [hex::encode_prefixed(raw)],
         });
-        drop(service.answer(message.to_string().into_bytes()).await);
+        drop(service.answer_to(&caller, message.to_string().into_bytes()).await);
     }
 }
 
@@ -131,7 +144,11 @@ mod tests {
     use futures::future::BoxFuture;
 
     use super::*;
-    use crate::service::{Caller, HeldAnswer};
+    use crate::service::HeldAnswer;
+
+    fn peer(number: u32) -> Peer {
+        Peer::new(std::net::IpAddr::from(number.to_be_bytes()))
+    }
 
     /// Counts its messages.
     #[derive(Default)]
@@ -150,14 +167,14 @@ mod tests {
         let submitter = Submitter::new(service.clone());
         let sent = async || {
             for _ in 0..100 {
-                submitter.submit(1, vec![vec![1; 100], vec![2; 100]]);
+                submitter.submit(peer(1), vec![vec![1; 100], vec![2; 100]]);
                 tokio::task::yield_now().await;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
             service.0.load(Ordering::SeqCst)
         };
         assert_eq!(sent().await, 2);
-        submitter.submit(1, vec![vec![1; 100], vec![3; 100]]);
+        submitter.submit(peer(1), vec![vec![1; 100], vec![3; 100]]);
         assert_eq!(sent().await, 3);
         tokio::time::sleep(REMEMBERED).await;
         assert_eq!(sent().await, 5, "a pool may take later what it refused once");
@@ -178,20 +195,21 @@ mod tests {
         let service = Arc::new(Slow::default());
         let submitter = Submitter::new(service.clone());
         for number in 0..10_000_u32 {
-            submitter.submit(1, vec![number.to_be_bytes().to_vec(), vec![number as u8; MAX_TRANSACTION]]);
+            submitter
+                .submit(peer(1), vec![number.to_be_bytes().to_vec(), vec![number as u8; MAX_TRANSACTION]]);
         }
         let (count, bytes) =
-            lock(&submitter.waiting).get(&1).map(|own| (own.queue.len(), own.bytes)).unwrap();
+            lock(&submitter.waiting).get(&peer(1).asker()).map(|own| (own.queue.len(), own.bytes)).unwrap();
         assert!(count <= MAX_WAITING && bytes <= MAX_WAITING_BYTES, "{count} transactions, {bytes} bytes");
-        submitter.submit(2, vec![vec![7; 1_000]]);
+        submitter.submit(peer(2), vec![vec![7; 1_000]]);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let sent = lock(&service.0).clone();
         assert!(sent.iter().any(|length| *length > 2_000), "that of the other address: {sent:?}");
         for asker in 3..1_000 {
-            submitter.submit(asker, vec![vec![asker as u8; 200]]);
+            submitter.submit(peer(asker), vec![vec![asker as u8; 200]]);
         }
         assert_eq!(lock(&submitter.waiting).len(), MAX_ADDRESSES);
         // What was dropped is taken later.
-        assert!(submitter.is_new(&keccak256(9_999_u32.to_be_bytes())));
+        assert!(is_new(&submitter.sent, &keccak256(9_999_u32.to_be_bytes())));
     }
 }

@@ -13,7 +13,7 @@ use tracing::debug;
 use super::service::SidecarService;
 use crate::follow::{FetchError, WINDOW, fetch_block, fetch_blocks, fetch_header, fetch_headers};
 use crate::p2p::{PeerChain, ServedBlock, ServedHead, Submitter, TakeBlock, wait_out_of_turn};
-use crate::service::Service as _;
+use crate::service::{Peer, Service as _};
 
 /// The chain of a [`SidecarService`]: headers that it has verified, older ones and bodies from its node, states from the
 /// node's store. All but the head and the pool may wait for the node, so they must be read on threads that may block.
@@ -176,8 +176,8 @@ impl PeerChain for NodeChain {
         self.service.provable_block().is_some()
     }
 
-    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
-        self.submitter.submit(asker, transactions);
+    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+        self.submitter.submit(peer, transactions);
     }
 
     /// Nothing: the node tells its own peers.

@@ -214,13 +214,20 @@ impl HttpUpstream {
         self.intake.admit(bytes, held).map_err(no_room)
     }
 
-    /// Fails a response that takes long to come in while others wait for the room that it holds.
+    /// Fails a response that takes long to come in while others want the room that it holds. The upstream is too slow only if
+    /// these are its own.
     fn hurry(&self, held: &Held, begun: Instant) -> Result<(), Failure> {
         let taken = begun.elapsed();
-        if held.bytes() == 0 || taken < CONTENDED_READ || !self.intake.is_contended() {
+        if held.bytes() == 0 || taken < CONTENDED_READ {
             return Ok(());
         }
-        Err(Failure::last(UpstreamError::Timeout(taken.as_millis())))
+        if self.intake.is_full() {
+            return Err(Failure::last(UpstreamError::Timeout(taken.as_millis())));
+        }
+        match self.intake.is_wanted(held.bytes()) {
+            true => Err(Failure::last(UpstreamError::NoRoom)),
+            false => Ok(()),
+        }
     }
 
     fn transport(&self, failure: reqwest::Error) -> Failure {

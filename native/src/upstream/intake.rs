@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::batch::bytes_of;
@@ -31,6 +30,13 @@ pub(crate) const fn room_of(bytes: usize) -> usize {
 /// Longest wait for the first room of a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Pause between two looks for room.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Room of one message that a peer need not finish quickly while others want room, in bytes: a block and its decoded form.
+/// Eight peers fit.
+const FAIR: usize = 5 * 1024 * 1024;
+
 /// Messages of one source that are worked on at the same time.
 const AT_WORK: usize = 2;
 
@@ -47,7 +53,10 @@ pub(crate) struct Intake(Arc<Source>);
 #[derive(Debug)]
 struct Source {
     callers: Budget,
+    all_callers: &'static Budget,
     share: Budget,
+    /// Room that a holder need not give back while others want some.
+    fair: usize,
     /// The limit of all sources of this kind.
     kind: Option<&'static Budget>,
     all: &'static Budget,
@@ -58,6 +67,21 @@ struct Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
+/// Why work was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoWork {
+    /// There is no room in the budget now.
+    NoRoom,
+    /// The work takes more than a source may ever take: it sent more than an honest one.
+    TooLong,
+}
+
+impl From<NoRoom> for NoWork {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
 impl From<NoRoom> for UpstreamError {
     fn from(_: NoRoom) -> Self {
         Self::NoRoom
@@ -67,23 +91,25 @@ impl From<NoRoom> for UpstreamError {
 impl Intake {
     /// That of an upstream which the user has chosen.
     pub(crate) fn of_upstream() -> Self {
-        Self::new(budget::of_one_source(), None, budget::upstreams())
+        Self::new(budget::of_one_source(), 0, None, budget::upstreams())
     }
 
     /// That of a peer whose chain is read.
     pub(crate) fn of_peer() -> Self {
-        Self::new(budget::of_one_source(), Some(budget::peers()), budget::upstreams())
+        Self::new(budget::of_one_source(), FAIR, Some(budget::peers()), budget::upstreams())
     }
 
     /// That of all served peers of one address, which can take this many bytes. They take no room from the sources.
     pub(crate) fn of_served_address(bytes: usize) -> Self {
-        Self::new(bytes, None, budget::served_peers())
+        Self::new(bytes, 0, None, budget::served_peers())
     }
 
-    fn new(share: usize, kind: Option<&'static Budget>, all: &'static Budget) -> Self {
+    fn new(share: usize, fair: usize, kind: Option<&'static Budget>, all: &'static Budget) -> Self {
         Self(Arc::new(Source {
             callers: Budget::new(share.saturating_sub(LEFT_BY_CALLERS)),
+            all_callers: budget::callers(),
             share: Budget::new(share),
+            fair,
             kind,
             all,
             turns: Arc::new(Semaphore::new(AT_WORK)),
@@ -100,22 +126,25 @@ impl Intake {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Whether others wait for room that this source takes, or were refused some lately.
-    pub(crate) fn is_contended(&self) -> bool {
-        self.0.all.is_contended() || self.0.kind.is_some_and(Budget::is_contended)
+    /// Whether others were refused room lately of which this holder has more than its part.
+    pub(crate) fn is_wanted(&self, held: usize) -> bool {
+        let Source { fair, kind, all, .. } = &*self.0;
+        held > *fair && (all.is_contended() || kind.is_some_and(Budget::is_contended))
     }
 
-    /// Waits for room, in the narrow limits first, so that a source does not hold what others wait for.
+    /// Whether other responses of this source were refused room lately.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.share.is_contended() || self.0.callers.is_contended()
+    }
+
+    /// Waits for room. Nothing is held meanwhile.
     async fn room(&self, is_caller: bool, bytes: usize) -> Held {
-        let Source { callers, share, kind, all, .. } = &*self.0;
-        let optional = async |budget: Option<&Budget>| match budget {
-            Some(budget) => budget.take(bytes).await,
-            None => Held::default(),
-        };
-        let callers = optional(is_caller.then_some(callers)).await;
-        let (share, kind) = (share.take(bytes).await, optional(*kind).await);
-        let held = all.take(bytes).await.also(Narrower::Share, share).also(Narrower::Kind, kind);
-        held.also(Narrower::Callers, callers)
+        loop {
+            match self.room_for(is_caller, bytes) {
+                Ok(held) => return held,
+                Err(NoRoom) => tokio::time::sleep(PAUSE).await,
+            }
+        }
     }
 
     /// Waits a while for the first room of a response.
@@ -131,13 +160,14 @@ impl Intake {
 
     /// As [`Self::room_now`], where the work for a caller is done by a task of the program.
     pub(crate) fn room_for(&self, is_caller: bool, bytes: usize) -> Result<Held, NoRoom> {
-        let Source { callers, share, kind, all, .. } = &*self.0;
+        let Source { callers, all_callers, share, kind, all, .. } = &*self.0;
         let take = |budget: &Budget| budget.take_or_refuse(bytes).ok_or(NoRoom);
         let optional = |budget: Option<&Budget>| budget.map_or(Ok(Held::default()), take);
         let callers = optional(is_caller.then_some(callers))?;
+        let all_callers = optional(is_caller.then_some(*all_callers))?;
         let (share, kind) = (take(share)?, optional(*kind)?);
         let held = take(all)?.also(Narrower::Share, share).also(Narrower::Kind, kind);
-        Ok(held.also(Narrower::Callers, callers))
+        Ok(held.also(Narrower::CallersOfSource, callers).also(Narrower::Callers, all_callers))
     }
 
     /// Lets bytes in, with the room that was taken for them and their decoded form.
@@ -166,13 +196,13 @@ impl Intake {
         &self,
         bytes: usize,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<(T, Held), NoRoom> {
+    ) -> Result<(T, Held), NoWork> {
         if bytes > self.most() {
-            return Err(NoRoom);
+            return Err(NoWork::TooLong);
         }
         let held = if bytes > SHORT { self.room_now(bytes)? } else { Held::default() };
         // The work holds its room also if nobody waits for it any more.
-        self.apart(bytes, move || (work(), held)).await
+        Ok(self.apart(bytes, move || (work(), held)).await?)
     }
 
     async fn apart<T: Send + 'static>(
@@ -239,7 +269,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Incoming<B> {
         &self,
         room: usize,
         work: impl FnOnce(&[u8]) -> T + Send + 'static,
-    ) -> Result<(T, Held), NoRoom> {
+    ) -> Result<(T, Held), NoWork> {
         let message = self.message.clone();
         self.intake.work(room.max(self.len()), move || work(message.0.as_ref())).await
     }
@@ -261,12 +291,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Incoming<B> {
 pub(crate) struct Unread {
     intake: Intake,
     held: Held,
-    wait: Option<BoxFuture<'static, Held>>,
 }
 
 impl Unread {
     pub(crate) fn new(intake: Intake) -> Self {
-        Self { intake, held: Held::default(), wait: None }
+        Self { intake, held: Held::default() }
     }
 
     /// The bytes of room that are missing before more is received, if so many bytes wait or will be the next message. Gives
@@ -280,17 +309,21 @@ impl Unread {
         wanted.saturating_sub(self.held.bytes())
     }
 
-    /// Waits for the room that is missing, for as long as it takes. The wait goes on where it was if the caller comes back.
+    /// Takes the room that is missing if there is some now.
+    pub(crate) fn try_more(&mut self, missing: usize) -> bool {
+        let all = std::mem::take(&mut self.held).bytes().saturating_add(missing);
+        self.intake.room_for(false, all).map(|held| self.held = held).is_ok()
+    }
+
+    /// Waits for the room that is missing, for as long as it takes. Nothing is held meanwhile.
     pub(crate) async fn more(&mut self, missing: usize) {
-        if self.wait.is_none() {
-            let all = std::mem::take(&mut self.held).bytes().saturating_add(missing);
-            let intake = self.intake.clone();
-            self.wait = Some(Box::pin(async move { intake.room(false, all).await }));
-        }
-        if let Some(wait) = &mut self.wait {
-            self.held = wait.await;
-            self.wait = None;
-        }
+        let all = std::mem::take(&mut self.held).bytes().saturating_add(missing);
+        self.held = self.intake.room(false, all).await;
+    }
+
+    /// Whether others want the room of a message that takes long to come in.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.intake.is_wanted(self.held.bytes())
     }
 
     /// Lets a whole message in, with the room that was taken for it.
@@ -309,7 +342,7 @@ mod tests {
 
     /// A source whose limits are its own, so that tests do not wait for each other.
     fn source(share: usize, all: usize) -> Intake {
-        Intake::new(share, None, Box::leak(Box::new(Budget::new(all))))
+        Intake::new(share, 0, None, Box::leak(Box::new(Budget::new(all))))
     }
 
     #[tokio::test(start_paused = true)]
@@ -329,15 +362,16 @@ mod tests {
     async fn sources_of_a_kind_leave_room_to_others() {
         let (kind, all) = (Budget::new(40 * MIB), Budget::new(64 * MIB));
         let (kind, all): (&_, &_) = (Box::leak(Box::new(kind)), Box::leak(Box::new(all)));
-        let peers = [(); 3].map(|()| Intake::new(36 * MIB, Some(kind), all));
+        let peers = [(); 3].map(|()| Intake::new(36 * MIB, 5 * MIB, Some(kind), all));
         let held: Vec<Held> = peers[..2].iter().map(|peer| peer.room_now(20 * MIB).unwrap()).collect();
         let mut unread = Unread::new(peers[2].clone());
         tokio::select! {
             () = unread.more(MIB) => panic!("peers have all that they may have"),
             () = tokio::time::sleep(PATIENCE) => {}
         }
-        assert!(peers[0].is_contended(), "it has to finish its message soon");
-        let chosen = Intake::new(36 * MIB, None, all);
+        assert!(peers[0].is_wanted(20 * MIB), "it has to finish its message soon");
+        assert!(!peers[0].is_wanted(5 * MIB), "a message that takes its part has time");
+        let chosen = Intake::new(36 * MIB, 0, None, all);
         assert!(chosen.room_now(24 * MIB).is_ok(), "the longest response of another upstream");
         drop(held);
         unread.more(MIB).await;
@@ -349,7 +383,11 @@ mod tests {
         let intake = source(8 * MIB, 64 * MIB);
         let held = intake.room_now(6 * MIB).unwrap();
         let message = intake.admit(vec![0_u8; MIB], held).unwrap();
-        assert!(message.read_into(7 * MIB, |_| ()).await.is_err(), "it holds the message");
+        assert_eq!(
+            message.read_into(7 * MIB, |_| ()).await.err(),
+            Some(NoWork::TooLong),
+            "callers leave a part"
+        );
         assert!(intake.first_room(7 * MIB).await.is_err(), "not for ever");
         let mut unread = Unread::new(intake.clone());
         assert_eq!(unread.missing(4 * MIB), 8 * MIB);
@@ -357,7 +395,7 @@ mod tests {
             () = unread.more(8 * MIB) => panic!("there is no room"),
             () = tokio::time::sleep(PATIENCE * 10) => {}
         }
-        assert!(intake.0.share.is_contended() && !intake.is_contended(), "it waits for itself only");
+        assert!(intake.is_full() && !intake.is_wanted(8 * MIB), "it waits for itself only");
         drop(message);
         unread.more(8 * MIB).await;
         assert_eq!(unread.missing(4 * MIB), 0);

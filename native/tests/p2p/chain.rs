@@ -12,6 +12,7 @@ use rootlight::trie::NodeSource;
 use rootlight::types::rlp::Reader;
 use rootlight::types::{Block, BlockRef, SealedHeader};
 use rootlight_native::p2p::{Identity, PeerAddress, PeerChain, PeerServer, ServedBlock, ServedHead};
+use rootlight_native::service::Peer;
 use rootlight_p2p::session::RateLimits;
 use tokio::sync::watch;
 
@@ -118,7 +119,7 @@ impl PeerChain for RecordedChain {
         }
     }
 
-    fn submit(&self, _asker: u64, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, _: Peer, transactions: Vec<Vec<u8>>) {
         self.submitted.lock().unwrap().extend(transactions);
     }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes, U256};
 use rootlight::trie::NodeSource;
-use rootlight::types::rlp::put_str;
+use rootlight::types::rlp::{put_list, put_str};
 use rootlight::types::{BlockRef, SealedHeader, SignedUint};
 use rootlight_native::p2p::{PeerAddress, PeerChain, ServedBlock, ServedHead, respond};
-use rootlight_p2p::message::{Chunk, Message, Parent, Push, Response, Status};
+use rootlight_p2p::message::{Chunk, Items, Message, Parent, Push, Response, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{Event, Session, SessionConfig};
@@ -58,6 +58,8 @@ pub(crate) enum Trick {
     Lossy(u64),
     /// Gives no state chunks.
     NoChunks,
+    /// As [`Self::NoChunks`], and sends long messages that nobody asked for, each in two parts.
+    HalvedPushes,
     /// Gives no runs of whole blocks.
     NoRuns,
     /// Changes one byte of some responses, in percent.
@@ -234,7 +236,7 @@ impl PeerChain for Bent {
         self.inner.with_state(number, &mut |root, nodes| read(root, &BentNodes { nodes, root, bent: self }));
     }
 
-    fn submit(&self, _: u64, _: Vec<Vec<u8>>) {}
+    fn submit(&self, _: rootlight_native::service::Peer, _: Vec<Vec<u8>>) {}
 
     fn pending(&self, _: &mut u64) -> Vec<Vec<u8>> {
         Vec::new()
@@ -277,6 +279,13 @@ impl Peer {
         });
         Self { address, trick, serving }
     }
+}
+
+/// A message with transactions of so many bytes.
+pub(crate) fn transactions(bytes: usize) -> Vec<u8> {
+    let mut one = Vec::new();
+    put_list(&mut one, &vec![7; bytes]);
+    Message::Push(Push::Transactions(Items::lists(&one, 1, "transactions").unwrap())).encode()
 }
 
 fn key(random: &mut Random) -> NodeKey {
@@ -335,6 +344,13 @@ impl Speaker {
             if !output.is_empty() && stream.write_all(&output).await.is_err() {
                 return;
             }
+            if self.bent.trick == Trick::HalvedPushes && session.is_ready() {
+                let _ = session.send_message(&transactions(100_000), now);
+                for half in session.take_output().chunks(50_000) {
+                    let _ = stream.write_all(half).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
             match tokio::time::timeout(Duration::from_secs(1), stream.read(&mut buffer)).await {
                 Ok(Ok(count)) if count > 0 => session.receive(&buffer[..count], now),
                 Ok(_) => return,
@@ -356,7 +372,7 @@ impl Speaker {
         let silent = match self.bent.trick {
             Trick::Silent => true,
             Trick::Lossy(percent) => self.random.chance(percent),
-            Trick::NoChunks => kind == 20,
+            Trick::NoChunks | Trick::HalvedPushes => kind == 20,
             Trick::NoRuns => kind == 22 || kind == 24,
             _ => false,
         };

@@ -13,6 +13,7 @@ use rootlight::trie::{NodeSource, Trie};
 use rootlight::types::{Header, SealedHeader};
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::p2p::{LocalChain, PeerChain, ServedBlock, ServedHead};
+use rootlight_native::service::Peer;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -62,8 +63,8 @@ impl PeerChain for Counted {
         self.inner.with_state(number, read);
     }
 
-    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
-        self.inner.submit(asker, transactions);
+    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+        self.inner.submit(peer, transactions);
     }
 
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {

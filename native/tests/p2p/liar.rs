@@ -6,6 +6,7 @@ use alloy_primitives::{B256, U256};
 use rootlight::trie::NodeSource;
 use rootlight::types::SealedHeader;
 use rootlight_native::p2p::{PeerChain, ServedBlock, ServedHead};
+use rootlight_native::service::Peer;
 use tokio::sync::watch;
 
 use crate::chain::RecordedChain;
@@ -40,8 +41,8 @@ impl PeerChain for Liar {
         self.0.with_state(number, read);
     }
 
-    fn submit(&self, asker: u64, transactions: Vec<Vec<u8>>) {
-        self.0.submit(asker, transactions);
+    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+        self.0.submit(peer, transactions);
     }
 
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>> {

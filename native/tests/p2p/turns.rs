@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use rootlight::dev::Mining;
-use rootlight::types::rlp::put_list;
 use rootlight_native::local::LocalOptions;
 use rootlight_native::p2p::{LocalChain, PeerAddress, PeerChain as _};
 use rootlight_native::service::{Caller, Peer as Connection, Service};
-use rootlight_p2p::message::{Items, Message, Push, Request};
+use rootlight_p2p::message::{Message, Request};
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{CloseReason, Event, Session, SessionConfig};
 use serde_json::{Value, json};
@@ -20,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::chain::{RecordedChain, serve};
 use crate::common::dev_chain;
 use crate::dev::{Peer, follows};
-use crate::hostile_peer::{Peer as BentPeer, Trick};
+use crate::hostile_peer::{Peer as BentPeer, Trick, transactions};
 use crate::recorded::{ask, light};
 
 /// Longest wait of a well-behaved client beside others: much more than it needs, and less than one silence of a peer.
@@ -156,6 +155,27 @@ async fn a_caller_that_makes_up_states_keeps_no_other_waiting() {
     assert_eq!(demerits(&*light).await, [json!(0)], "the peer is not to blame");
 }
 
+/// A peer that gives no state and sends much that nobody asked for. Its silence is its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_does_not_hide_its_silence_behind_long_messages() {
+    let Some(chain) = RecordedChain::read(400) else { return };
+    let genesis = chain.hash_at(0).unwrap();
+    let silent = BentPeer::start(chain.clone(), Trick::HalvedPushes, 1).await;
+    let honest = BentPeer::start(chain, Trick::Honest, 2).await;
+    let light = light(&[silent.address.clone(), honest.address.clone()], genesis).await;
+    assert!(light.is_synced(), "{:?}", light.health());
+    let caller = caller(1);
+    for number in 0..3_u64 {
+        let account = B256::repeat_byte(19 * u8::try_from(number).unwrap());
+        let params = json!([format!("0x{}", &account.to_string()[26..]), "0x190"]);
+        let asked = ask_as(&light, &caller, "eth_getBalance", params);
+        let answer = timeout(LEAVING, asked).await.expect("an answer in time");
+        assert!(answer["result"].is_string(), "{answer}");
+    }
+    let demerits = demerits(&light).await;
+    assert!(demerits[0].as_u64() > Some(0) && demerits[1] == 0, "{demerits:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_do_not_hold_up_synchronization() {
     let node = dev_chain(Mining::Manual, LocalOptions::default());
@@ -243,13 +263,6 @@ async fn connections_that_do_not_shake_hands_do_not_keep_a_newcomer_out() {
     let mut newcomer = newcomer.expect("a handshake in time").expect("a place");
     request(&mut newcomer, head, 1, 1..2).await;
     timeout(PATIENCE, response(&mut newcomer, 1)).await.expect("a response in time");
-}
-
-/// A message with transactions of so many bytes.
-fn transactions(bytes: usize) -> Vec<u8> {
-    let mut one = Vec::new();
-    put_list(&mut one, &vec![7; bytes]);
-    Message::Push(Push::Transactions(Items::lists(&one, 1, "transactions").unwrap())).encode()
 }
 
 /// Ten addresses send long messages and not the last bytes of them. A long message of another one is read.

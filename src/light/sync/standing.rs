@@ -200,7 +200,9 @@ impl HeaderSync {
         self.drop_lease(upstream);
         let lie = fault.cause.is_lie();
         let beyond = matches!(fault.cause, SyncCause::Header(ChainError::UpdateNeeded { .. }));
-        if !beyond {
+        // A host without room says nothing about the upstream.
+        let unread = matches!(fault.cause, SyncCause::Call(RequestFailure::NoRoom));
+        if !beyond && !unread {
             let params = format!(r#"["{:#x}",false]"#, fault.number);
             let request = UpstreamRequest::new("eth_getBlockByNumber", params);
             self.note(upstream, request, format!("{}", fault.cause), if lie { LIE } else { SILENT });
