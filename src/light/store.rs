@@ -92,7 +92,15 @@ pub(crate) struct Sent {
     pub(crate) transaction: Arc<Transaction>,
 }
 
-/// Most sent transactions that are remembered; the oldest is dropped first.
+impl Sent {
+    /// Whose share of the remembered transactions it takes: that of a caller, or that of all foreign pages that call from
+    /// there. A site has as many origins as it wants.
+    const fn share(&self) -> (u64, bool) {
+        (self.asker.number, self.asker.page != 0)
+    }
+}
+
+/// Most sent transactions that are remembered, each counted once for each of its askers.
 const MAX_SENT: usize = 256;
 
 /// Most keys remembered for calls to one contract. With them, a call takes one round of requests on a new block.
@@ -320,10 +328,26 @@ impl FactCache {
     fn remember_sent(&mut self, sent: Vec<Sent>) {
         for sent in sent {
             self.sent.retain(|known| known.hash != sent.hash || known.asker != sent.asker);
+            // The transaction is kept once for all its askers.
+            let same = self.sent.iter_mut().filter(|known| known.hash == sent.hash);
+            same.for_each(|known| known.transaction = sent.transaction.clone());
             self.sent.push(sent);
+            if self.sent.len() > MAX_SENT {
+                self.forget_sent();
+            }
         }
-        let extra = self.sent.len().saturating_sub(MAX_SENT);
-        self.sent.drain(..extra);
+    }
+
+    /// Drops the oldest of whoever has the most, so that one caller cannot make the transactions of others forgotten.
+    fn forget_sent(&mut self) {
+        let mut counts = BTreeMap::<_, usize>::new();
+        for sent in &self.sent {
+            let count = counts.entry(sent.share()).or_default();
+            *count = count.saturating_add(1);
+        }
+        let most = counts.values().max().copied();
+        let oldest = self.sent.iter().position(|sent| counts.get(&sent.share()).copied() == most);
+        drop(oldest.map(|place| self.sent.remove(place)));
     }
 
     /// Transactions that this client passed on to upstreams, with their hashes, oldest first.

@@ -1,11 +1,12 @@
 //! Tests of the fact cache: which proven facts it keeps, and for how long.
 
-use alloc::vec;
+use alloc::{format, vec};
 
 use super::*;
 use crate::{
     consensus::testing::{chain, easy_network},
     trie::connected,
+    types::KEY_ASKERS,
 };
 use alloy_primitives::keccak256;
 
@@ -191,4 +192,52 @@ fn the_newest_transactions_sent_from_here_are_remembered() {
     let sender = Address::repeat_byte(5);
     assert_eq!((known.next_nonce(&sender, 44), known.next_nonce(&sender, 40)), (300, 40));
     assert_eq!(known.next_nonce(&Address::ZERO, 44), 44);
+}
+
+#[test]
+fn no_asker_makes_the_transactions_of_others_forgotten() {
+    let sender = Address::repeat_byte(5);
+    let operator = Asker::from(1);
+    let sent = |nonce: u64, asker: Asker| {
+        let transaction = Arc::new(Transaction::remasc(nonce + 1));
+        Sent { hash: hash(nonce as usize), sender, asker, transaction }
+    };
+    let page =
+        |caller: u64, place: u64| Asker::from(caller).on_page(Some(&format!("https://{place}.example")));
+    let floods: [(&str, &dyn Fn(u64) -> Sent); 5] = [
+        ("one transaction from many origins at the operator's address", &|place| sent(900, page(1, place))),
+        ("transactions of many origins", &|place| sent(1_000 + place, page(1, place))),
+        ("transactions of one key", &|place| sent(1_000 + place, KEY_ASKERS.start.into())),
+        ("transactions of another caller", &|place| sent(1_000 + place, 2.into())),
+        ("the operator's own transaction from many origins", &|place| sent(7, page(2, place))),
+    ];
+    for (flood, make) in floods {
+        let mut cache = FactCache::new();
+        let others = [operator, page(3, 0), (KEY_ASKERS.start + 1).into()];
+        for asker in others {
+            cache.absorb(FactStore { sent: vec![sent(7, asker), sent(8, asker)], ..FactStore::default() });
+        }
+        let first = make(0);
+        for place in 0..600 {
+            cache.absorb(FactStore { sent: vec![make(place)], ..FactStore::default() });
+        }
+        assert_eq!(cache.sent.len(), 256, "{flood}");
+        for asker in others {
+            let own = FactStore { asker, ..FactStore::default() };
+            let known = Known::new(&own, &cache);
+            assert!(known.sent(&hash(7)).is_some() && known.sent(&hash(8)).is_some(), "{flood}");
+            assert_eq!(known.next_nonce(&sender, 8), 9, "{flood}");
+        }
+        let own = FactStore { asker: first.asker, ..FactStore::default() };
+        let known = Known::new(&own, &cache);
+        assert!(known.is_of_others(&hash(8)) && known.sent(&first.hash).is_none(), "{flood}");
+        assert!(cache.sent_by_hash().any(|(known, _)| known == hash(8)), "{flood}");
+        for (place, one) in cache.sent.iter().enumerate() {
+            let mut same = cache.sent.iter().skip(place).filter(|other| other.hash == one.hash);
+            assert!(
+                same.all(|other| Arc::ptr_eq(&other.transaction, &one.transaction)),
+                "kept once: {flood}"
+            );
+        }
+    }
 }
