@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use alloy_primitives::{B256, keccak256};
 use data_encoding::HEXLOWER_PERMISSIVE;
-use memchr::memmem;
+use memchr::{memchr, memmem};
 use rootlight::rpc::envelope::{Call, Entry, Id, MAX_BATCH, Message};
 use serde::Deserialize;
 use serde_json::json;
@@ -45,9 +45,9 @@ struct Response<'a> {
 }
 
 impl Calls {
-    /// Whether a message may concern filters or the pool at all.
+    /// Whether a message must be read to know if it concerns filters or the pool. A name with an escape has a backslash.
     pub(super) fn may_be(message: &[u8]) -> bool {
-        WORDS.iter().any(|word| memmem::find(message, word).is_some())
+        memchr(b'\\', message).is_some() || WORDS.iter().any(|word| memmem::find(message, word).is_some())
     }
 
     /// Reads a message. One that is not JSON-RPC asks for nothing.
@@ -216,5 +216,26 @@ mod tests {
         assert_eq!(single.made(r#"{"jsonrpc":"2.0","id":1,"result":"0x7"}"#).filters, [7]);
         assert_eq!(single.made("no JSON"), Made::default());
         assert!(!Calls::may_be(br#"{"method":"eth_call"}"#));
+    }
+
+    #[test]
+    fn names_with_escapes_are_read_as_the_envelope_reads_them() {
+        let message = |method: &str, param: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{param}]}}"#).into_bytes()
+        };
+        for name in USES.iter().chain(&MAKES).chain(&["eth_sendRawTransaction"]) {
+            let plain = Calls::read(&message(name, "\"0x12\""));
+            for at in 0..name.len() {
+                let (before, rest) = name.split_at(at);
+                let (escaped, after) = rest.split_at(1);
+                let spelt = format!("{before}\\u{:04x}{after}", escaped.as_bytes()[0]);
+                let message = message(&spelt, r#""0\u00781\u0032""#);
+                assert!(Calls::may_be(&message), "{spelt}");
+                assert_eq!(Calls::read(&message), plain, "{spelt}");
+            }
+            assert!(!plain.is_empty(), "{name}");
+        }
+        let other = message("eth_call", r#""\n""#);
+        assert!(Calls::may_be(&other) && Calls::read(&other).is_empty());
     }
 }

@@ -110,6 +110,11 @@ impl FrontEnd {
         if Calls::may_be(&message) {
             return Box::pin(self.answer_shared(caller, message));
         }
+        self.answer_apart(caller, message)
+    }
+
+    /// Answers a message that concerns neither filters nor the pool.
+    fn answer_apart<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
         match self.kept.question(&message) {
             Some(question) => Box::pin(self.kept.answer(&self.light, caller, message, question)),
             None => self.light.answer_to(caller, message),
@@ -122,7 +127,7 @@ impl FrontEnd {
             return HeldAnswer::failed(&[], INTERNAL_ERROR, "Internal server error");
         };
         if calls.is_empty() {
-            return self.light.answer_to(caller, message).await;
+            return self.answer_apart(caller, message).await;
         }
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let (name, owner) = (format!("{}.{number}", self.name), caller.peer.asker());
