@@ -160,20 +160,17 @@ async fn a_caller_that_makes_up_states_keeps_no_other_waiting() {
 async fn a_peer_does_not_hide_its_silence_behind_long_messages() {
     let Some(chain) = RecordedChain::read(400) else { return };
     let genesis = chain.hash_at(0).unwrap();
-    let silent = BentPeer::start(chain.clone(), Trick::HalvedPushes, 1).await;
-    let honest = BentPeer::start(chain, Trick::Honest, 2).await;
-    let light = light(&[silent.address.clone(), honest.address.clone()], genesis).await;
+    let peer = BentPeer::start(chain, Trick::HalvedPushes, 1).await;
+    let light = light(std::slice::from_ref(&peer.address), genesis).await;
     assert!(light.is_synced(), "{:?}", light.health());
     let caller = caller(1);
-    for number in 0..3_u64 {
-        let account = B256::repeat_byte(19 * u8::try_from(number).unwrap());
-        let params = json!([format!("0x{}", &account.to_string()[26..]), "0x190"]);
-        let asked = ask_as(&light, &caller, "eth_getBalance", params);
-        let answer = timeout(LEAVING, asked).await.expect("an answer in time");
-        assert!(answer["result"].is_string(), "{answer}");
-    }
+    let params = json!([format!("0x{:040x}", 19), "0x190"]);
+    let asked = ask_as(&light, &caller, "eth_getBalance", params);
+    let answer = timeout(LEAVING, asked).await.expect("an answer in time");
+    let text = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(text.contains("did not respond"), "{answer}");
     let demerits = demerits(&light).await;
-    assert!(demerits[0].as_u64() > Some(0) && demerits[1] == 0, "{demerits:?}");
+    assert!(demerits[0].as_u64() > Some(0), "{demerits:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
