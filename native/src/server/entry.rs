@@ -77,7 +77,7 @@ impl Entry {
 
 /// Headers that proxies add. A request with one of them is not of this machine, even if its connection is: the proxy
 /// passes on the request of somebody else.
-const OF_PROXIES: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+pub(super) const OF_PROXIES: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /// Whether a request is addressed to this machine by `localhost` or a loopback address. A proxy that adds no header may still
 /// pass the name on by which the service is known.

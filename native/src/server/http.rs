@@ -13,6 +13,7 @@ use super::access::{Access, Sender};
 use super::body::{self, Unread};
 use super::coding::{self, Coding};
 use super::compress;
+use super::grounds::Grounds;
 use super::handshake::{self, Handshake};
 use super::page::Page;
 use super::places::ClientConnection;
@@ -28,7 +29,7 @@ use crate::metrics::{Counted, Watch, metrics};
 use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer, Terms};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
-const INVALID_REQUEST: i32 = -32600;
+pub(super) const INVALID_REQUEST: i32 = -32600;
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
@@ -115,13 +116,15 @@ async fn route(
     let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
     let all_pages = matches!(sender, Sender::Admitted(_));
     let terms = Terms { batch_limit: Some(shared.limits.batch), all_pages, ..terms };
+    let operator = terms.operator;
     let caller = Caller::on(client.peer, sender.foreign_page(), terms);
     connection.asks_as(caller.peer);
     match *request.method() {
         Method::POST => post(shared, connection, &caller, tenant, request).await,
         _ => {
             connection.belongs_to(client.peer);
-            upgrade(shared, connection, caller, tenant, request).await.into()
+            let grounds = Grounds::new(&request, &client, sender, operator);
+            upgrade(shared, connection, caller, (grounds, tenant), request).await.into()
         }
     }
 }
@@ -208,7 +211,7 @@ async fn upgrade(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
     caller: Caller,
-    tenant: Option<Tenant>,
+    (grounds, tenant): (Grounds, Option<Tenant>),
     request: Request,
 ) -> Response {
     let path = shared.entry.inside(request.uri().path());
@@ -240,7 +243,7 @@ async fn upgrade(
         let socket = handshake::open(upgraded, &shared.limits).await;
         let open = Counted::one(&metrics().websockets);
         connection.takes_messages();
-        ws::run(socket, shared, connection, caller, tenant).await;
+        ws::run(socket, shared, connection, caller, (grounds, tenant)).await;
         drop((ticket, counted, open));
     };
     tokio::spawn(run.instrument(Span::current()));

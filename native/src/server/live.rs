@@ -1,7 +1,8 @@
 //! The settings that can change while the server runs.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::access::{Access, Origins};
@@ -18,23 +19,29 @@ pub(crate) struct Rules {
     pub(crate) proxies: Proxies,
 }
 
-/// The present settings. A request uses those of its beginning.
+/// The present settings. A request uses those of its beginning; a WebSocket ends when others would not admit it in the same
+/// way.
 #[derive(Debug)]
-pub(crate) struct Live(RwLock<Arc<Rules>>);
+pub(crate) struct Live(watch::Sender<Arc<Rules>>);
 
 impl Live {
     /// Starts with these settings.
     pub(crate) fn new(rules: Rules) -> Arc<Self> {
-        Arc::new(Self(RwLock::new(Arc::new(rules))))
+        Arc::new(Self(watch::Sender::new(Arc::new(rules))))
     }
 
     /// The present settings.
     pub(crate) fn rules(&self) -> Arc<Rules> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.borrow().clone()
+    }
+
+    /// The present settings, and each change of them.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<Rules>> {
+        self.0.subscribe()
     }
 
     fn replace(&self, rules: Rules) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        self.0.send_replace(Arc::new(rules));
     }
 }
 
@@ -50,7 +57,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Replaces the pages, host names and proxies. Open WebSockets keep the rights that they began with.
+    /// Replaces the pages, host names and proxies. Open WebSockets that would not be admitted with the same rights end.
     pub fn set_rules(&self, origins: Origins, mut hosts: Vec<String>, proxies: Proxies) {
         hosts.push(self.host.to_ascii_lowercase());
         if let Some(warning) = origins.warning() {

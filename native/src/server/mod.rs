@@ -7,6 +7,7 @@ mod compress;
 mod connections;
 mod entry;
 pub(crate) mod few;
+mod grounds;
 mod handshake;
 mod http;
 mod key_access;

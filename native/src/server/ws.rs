@@ -15,6 +15,7 @@ use tracing::debug;
 use tungstenite::Message;
 use tungstenite::error::CapacityError;
 
+use super::grounds::Grounds;
 use super::handshake::WebSocket;
 use super::places::ClientConnection;
 use super::shared::{Shared, stopped};
@@ -38,8 +39,8 @@ enum End {
     Gone,
     /// The server closes the connection with this code and reason.
     Close(u16, &'static str),
-    /// The client's API key may not be used any more; the text is the last message.
-    Refuse(String),
+    /// The client may not go on, for this reason; the text is the last message.
+    Refuse(&'static str, String),
 }
 
 /// Serves a connection until it ends.
@@ -48,7 +49,7 @@ pub(crate) async fn run(
     shared: Shared,
     connection: Arc<ClientConnection>,
     caller: Caller,
-    tenant: Option<Tenant>,
+    (grounds, tenant): (Grounds, Option<Tenant>),
 ) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
@@ -58,6 +59,13 @@ pub(crate) async fn run(
     let limits = &shared.limits;
     let tenant = tenant.map(Arc::new);
     let end = tokio::select! {
+        // What ends a right comes first: no message that is read after a change is answered by the rules before.
+        biased;
+        text = grounds.fall(&shared, &connection, tenant.as_deref()) => {
+            End::Refuse("the rules for pages, hosts or proxies have changed", text)
+        }
+        text = ends(tenant.as_deref()) => End::Refuse("the API key may not be used", text),
+        () = banned(&shared, &connection) => End::Close(close_code::POLICY, "the client address is banned"),
         end = read(stream, &shared, &connection, &subscriptions, &tenant, answers.clone()) => end,
         reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
         end = write(&mut frames, queue, limits.ping_interval) => end,
@@ -66,15 +74,13 @@ pub(crate) async fn run(
         }
         () = connection.message_overdue(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
         () = connection.close_requested() => End::Close(TRY_AGAIN_LATER, "idle while other connections need the place"),
-        text = ends(tenant.as_deref()) => End::Refuse(text),
-        () = banned(&shared, &connection) => End::Close(close_code::POLICY, "the client address is banned"),
     };
     let close = match end {
         End::Gone => None,
         End::Close(code, reason) => Some((code, reason)),
-        End::Refuse(reason) => {
-            frames.last(text(&connection, reason, Held::default()).await).await;
-            Some((close_code::POLICY, "the API key may not be used"))
+        End::Refuse(reason, last) => {
+            frames.last(text(&connection, last, Held::default()).await).await;
+            Some((close_code::POLICY, reason))
         }
     };
     if let Some((code, reason)) = close {

@@ -14,7 +14,7 @@ use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
 use rootlight::rpc::envelope::write_error;
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_native::server::{Entry, Limits, Operations, Origins, Server, ServerConfig};
+use rootlight_native::server::{Control, Entry, Limits, Operations, Origins, Server, ServerConfig};
 use rootlight_native::service::{Caller, HeldAnswer, Service};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -87,6 +87,7 @@ impl Service for Echo {
 pub struct Running {
     pub address: SocketAddr,
     pub second: Option<SocketAddr>,
+    pub control: Control,
     pub stop: Option<oneshot::Sender<()>>,
     pub task: tokio::task::JoinHandle<()>,
 }
@@ -128,13 +129,13 @@ pub async fn start(config: ServerConfig) -> Running {
 
 pub async fn start_service(config: ServerConfig, service: Arc<dyn Service>) -> Running {
     let server = Server::bind(config, service).await.unwrap();
-    let (address, second) = (server.address(), server.second_address());
+    let (address, second, control) = (server.address(), server.second_address(), server.control());
     assert_eq!(server.ready_line(), format!("listening http://{address} ws://{address}"));
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(server.run(async move {
         let _ = stopped.await;
     }));
-    Running { address, second, stop: Some(stop), task }
+    Running { address, second, control, stop: Some(stop), task }
 }
 
 /// Returns a path in the folder with shared recordings. Prints a notice and returns `None` if it does not

@@ -7,7 +7,7 @@ use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HOST, ORIGIN};
 use rootlight::dev::Mining;
 use rootlight_native::local::LocalOptions;
-use rootlight_native::server::{Origins, ServerConfig};
+use rootlight_native::server::{Operations, Origins, ServerConfig, TrustedProxy};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -160,6 +160,88 @@ async fn the_origin_of_a_websocket_holds_for_all_its_messages() {
             assert_eq!(text.contains(&KEY[2..]), allowed, "{text}");
             assert_eq!(text.contains("4100"), !allowed, "{text}");
         }
+    }
+}
+
+/// Rules of a server: its pages, host names and trusted proxies.
+type Rules = (Origins, &'static str, &'static str);
+
+fn operations((_, _, proxy): &Rules) -> Operations {
+    let proxies = proxy.parse::<TrustedProxy>().into_iter().collect();
+    Operations { proxies, ..Operations::default() }
+}
+
+/// Opens a WebSocket with a header under the first rules, changes the rules, and asks for a key: the texts that come
+/// then, and the code of the close frame.
+async fn after_a_change(
+    before: &Rules,
+    header: (&'static str, &str),
+    after: &Rules,
+) -> (String, Option<u16>) {
+    let hosts = |rules: &Rules| vec![rules.1.to_owned()];
+    let server = ServerConfig { origins: before.0.clone(), hosts: hosts(before), ..config() };
+    let server = dev(ServerConfig { operations: operations(before), ..server }).await;
+    let mut request = server.ws("/").into_client_request().unwrap();
+    request.headers_mut().insert(header.0, header.1.parse().unwrap());
+    let mut socket = tokio_tungstenite::connect_async(request).await.unwrap().0;
+    let subscribe = call(2, "eth_subscribe", json!(["newHeads"]));
+    socket.send(Message::text(subscribe.to_string())).await.unwrap();
+    assert!(socket.next().await.unwrap().unwrap().to_text().unwrap().contains("result"));
+    server.control.set_rules(before.0.clone(), hosts(before), operations(before).proxies);
+    server.control.set_rules(after.0.clone(), hosts(after), operations(after).proxies);
+    socket.send(Message::text(dump().to_string())).await.unwrap();
+    let mut texts = String::new();
+    loop {
+        match socket.next().await {
+            Some(Ok(Message::Text(text))) => texts.push_str(&text),
+            Some(Ok(Message::Close(frame))) => return (texts, frame.map(|frame| frame.code.into())),
+            other => panic!("{other:?} after {texts}"),
+        }
+        if texts.contains(KEY) || texts.contains("4100") {
+            return (texts, None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_websocket_ends_when_the_rules_would_not_admit_it_with_the_same_rights() {
+    let list = Origins::parse;
+    let page = ("origin", "https://a.example");
+    let (refused, changed) = ("origin not allowed", "rules of this server have changed");
+    let ends: [(Rules, (&str, &str), Rules, &str); 8] = [
+        ((list("https://a.example"), "", ""), page, (list("https://b.example"), "", ""), refused),
+        ((Origins::Unnamed, "", ""), page, (list("https://b.example"), "", ""), refused),
+        ((Origins::Any, "", ""), page, (list(""), "", ""), refused),
+        ((list("https://a.example"), "", ""), page, (Origins::Unnamed, "", ""), changed),
+        ((list("https://a.example"), "", ""), page, (Origins::Any, "", ""), changed),
+        ((Origins::Any, "", ""), page, (Origins::Unnamed, "", ""), changed),
+        (
+            (Origins::Unnamed, "node.example", ""),
+            ("host", "node.example"),
+            (Origins::Unnamed, "other.example", ""),
+            "host not allowed",
+        ),
+        (
+            (Origins::Unnamed, "", "127.0.0.1"),
+            ("x-forwarded-for", "203.0.113.9"),
+            (Origins::Unnamed, "", "192.0.2.1"),
+            changed,
+        ),
+    ];
+    for (before, header, after, why) in ends {
+        let (texts, code) = after_a_change(&before, header, &after).await;
+        assert!(texts.contains(why) && !texts.contains(&KEY[2..]), "{before:?} {after:?}: {texts}");
+        assert_eq!(code, Some(1008), "{before:?} {after:?}");
+    }
+    let stays: [(Rules, (&str, &str), Rules); 4] = [
+        ((list("https://a.example"), "", ""), page, (list("https://b.example,https://A.example"), "x", "")),
+        ((list("https://a.example"), "", ""), ("x-none", "1"), (list("https://b.example"), "", "")),
+        ((list("https://a.example"), "", ""), ("origin", "http://localhost"), (Origins::Any, "", "")),
+        ((Origins::Unnamed, "node.example", ""), ("host", "node.example"), (Origins::Any, "*", "")),
+    ];
+    for (before, header, after) in stays {
+        let (texts, code) = after_a_change(&before, header, &after).await;
+        assert!(texts.contains(KEY) && code.is_none(), "{before:?} {after:?}: {texts}");
     }
 }
 
