@@ -58,22 +58,27 @@ pub(crate) async fn run(
         Subscriptions::new(shared.service.clone(), shared.limits.clone(), connection.clone(), &caller);
     let limits = &shared.limits;
     let tenant = tenant.map(Arc::new);
+    let served = async {
+        tokio::select! {
+            end = read(stream, &shared, &connection, &subscriptions, &tenant, answers.clone()) => end,
+            reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
+            end = write(&mut frames, queue, limits.ping_interval) => end,
+            () = connection.stalled(limits.write_timeout) => {
+                End::Close(TRY_AGAIN_LATER, "client does not read its answers")
+            }
+            () = connection.message_overdue(limits.body_timeout) => {
+                End::Close(TRY_AGAIN_LATER, "message took too long")
+            }
+            () = connection.close_requested() => {
+                End::Close(TRY_AGAIN_LATER, "idle while other connections need the place")
+            }
+        }
+    };
+    // What ends a right comes first: no message that is read after a change is answered by the rules before.
     let end = tokio::select! {
-        // What ends a right comes first: no message that is read after a change is answered by the rules before.
         biased;
-        text = grounds.fall(&shared, &connection, tenant.as_deref()) => {
-            End::Refuse("the rules for pages, hosts or proxies have changed", text)
-        }
-        text = ends(tenant.as_deref()) => End::Refuse("the API key may not be used", text),
-        () = banned(&shared, &connection) => End::Close(close_code::POLICY, "the client address is banned"),
-        end = read(stream, &shared, &connection, &subscriptions, &tenant, answers.clone()) => end,
-        reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
-        end = write(&mut frames, queue, limits.ping_interval) => end,
-        () = connection.stalled(limits.write_timeout) => {
-            End::Close(TRY_AGAIN_LATER, "client does not read its answers")
-        }
-        () = connection.message_overdue(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
-        () = connection.close_requested() => End::Close(TRY_AGAIN_LATER, "idle while other connections need the place"),
+        end = rights_end(&grounds, tenant.as_deref(), &shared, &connection) => end,
+        end = served => end,
     };
     let close = match end {
         End::Gone => None,
@@ -88,6 +93,22 @@ pub(crate) async fn run(
         frames.close(code, reason).await;
     }
     subscriptions.end().await;
+}
+
+/// Completes when the client may not go on.
+async fn rights_end(
+    grounds: &Grounds,
+    tenant: Option<&Tenant>,
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+) -> End {
+    tokio::select! {
+        text = grounds.fall(shared, connection, tenant) => {
+            End::Refuse("the rules for pages, hosts or proxies have changed", text)
+        }
+        text = ends(tenant) => End::Refuse("the API key may not be used", text),
+        () = banned(shared, connection) => End::Close(close_code::POLICY, "the client address is banned"),
+    }
 }
 
 /// Completes when the client's API key may not be used any more.
