@@ -1,5 +1,5 @@
-//! Scheduling of long runs: addresses, or the API keys of their clients, take turns; within an address single calls and
-//! batches do, and within these its connections.
+//! Scheduling of long runs: addresses, or the API keys of their clients, take turns; within an address its programs do with
+//! all pages of other origins, then these pages, then single calls and batches, and within these its connections.
 //!
 //! A semaphore favours the client with the most requests. Here each connection has its own queue, and a free place
 //! goes to the next connection of the next address, so a client that sends fifty messages at once gets as many turns
@@ -50,8 +50,9 @@ impl Size {
 pub struct Runs {
     state: Mutex<State>,
     /// Number of places for fresh connections, those with little debt. A connection has at most one of them, and an
-    /// address all but one, however many connections it opens, so that another address finds a place at once. At least
-    /// three, so that a second connection of the same address finds one too.
+    /// address all but one, however many connections it opens, so that another address finds a place at once. Its pages of
+    /// other origins have one less, so that its programs do. At least three, so that a second connection of the same
+    /// address finds one too.
     fresh: usize,
     /// Number of places for the other connections. All places together are slightly more than the processors, so that
     /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
@@ -68,12 +69,16 @@ struct State {
     placed: BTreeSet<Peer>,
 }
 
-/// One kind of places: the number taken, and the queue of those who wait, by address, size and connection.
+/// One kind of places: the number taken, and the queue of those who wait, by address, whether they are pages, page, size
+/// and connection.
 #[derive(Debug, Default)]
 struct Lane {
     taken: usize,
-    queue: Turns<IpAddr, Turns<Size, Waiting>>,
+    queue: Turns<IpAddr, Turns<bool, Pages>>,
 }
+
+/// The runs that wait, by page, size and connection.
+type Pages = Turns<u128, Turns<Size, Waiting>>;
 
 /// The runs that wait, by connection.
 type Waiting = Turns<u64, VecDeque<oneshot::Sender<Place>>>;
@@ -140,7 +145,7 @@ impl Runs {
                 let mut state = self.state();
                 let state = &mut *state;
                 let is_fresh = is_fresh(&state.until, &state.placed, peer, Instant::now())
-                    && has_room(&state.placed, peer.address, self.fresh);
+                    && has_room(&state.placed, peer, self.fresh);
                 let (lane, most) =
                     if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
                 if lane.taken < most {
@@ -199,10 +204,8 @@ impl State {
     fn next_fresh(&mut self, fresh: usize) -> Option<(Peer, oneshot::Sender<Place>)> {
         let Self { fresh: lane, busy, until, placed } = self;
         let (now, until, placed) = (Instant::now(), &*until, &*placed);
-        let next = lane.next(|peer| has_room(placed, peer.address, fresh));
-        next.or_else(|| {
-            busy.next(|peer| is_fresh(until, placed, peer, now) && has_room(placed, peer.address, fresh))
-        })
+        let next = lane.next(|peer| has_room(placed, peer, fresh));
+        next.or_else(|| busy.next(|peer| is_fresh(until, placed, peer, now) && has_room(placed, peer, fresh)))
     }
 
     fn ran(&mut self, peer: Peer, is_fresh: bool, ran: Duration) {
@@ -221,37 +224,54 @@ impl State {
 
 impl Lane {
     fn wait(&mut self, peer: Peer, size: Size, sender: oneshot::Sender<Place>) {
-        self.queue.of(peer.address).of(size).of(peer.connection).push_back(sender);
+        let pages = self.queue.of(peer.address).of(peer.page != 0);
+        pages.of(peer.page).of(size).of(peer.connection).push_back(sender);
     }
 
     /// Drops the waiting runs of a connection, so that they queue again.
     fn dismiss(&mut self, peer: Peer) {
-        let Some(sizes) = self.queue.waiting.get_mut(&peer.address) else { return };
-        sizes.waiting.retain(|_, connections| {
-            connections.waiting.remove(&peer.connection);
-            !connections.waiting.is_empty()
+        self.queue.clear(peer.address, |sides| {
+            sides.clear(peer.page != 0, |pages| {
+                pages.clear(peer.page, |sizes| {
+                    sizes.waiting.retain(|_, connections| !connections.clear(peer.connection, |_| true));
+                    sizes.waiting.is_empty()
+                })
+            })
         });
-        if sizes.waiting.is_empty() {
-            self.queue.waiting.remove(&peer.address);
-        }
     }
 
     /// Takes the first waiting run of the next connection, in the order of turns, that may have a place.
     fn next(&mut self, may: impl Fn(Peer) -> bool) -> Option<(Peer, oneshot::Sender<Place>)> {
-        let in_turn = self.queue.in_turn().flat_map(|(address, sizes)| {
-            sizes.in_turn().flat_map(move |(size, connections)| {
-                connections
-                    .in_turn()
-                    .map(move |(connection, _)| (*size, Peer { address: *address, connection: *connection }))
-            })
-        });
-        let (size, peer) = { in_turn }.find(|(_, peer)| may(*peer))?;
-        let sender = self.queue.serve(peer.address, |sizes| {
-            sizes.serve(size, |connections| {
-                connections.serve(peer.connection, |senders| (senders.pop_front(), senders.is_empty()))
+        let (size, peer) = self.in_turn().find(|(_, peer)| may(*peer))?;
+        let sender = self.queue.serve(peer.address, |sides| {
+            sides.serve(peer.page != 0, |pages| {
+                pages.serve(peer.page, |sizes| {
+                    sizes.serve(size, |connections| {
+                        connections
+                            .serve(peer.connection, |senders| (senders.pop_front(), senders.is_empty()))
+                    })
+                })
             })
         });
         Some((peer, sender.0?))
+    }
+
+    /// The connections with waiting runs, in the order of their turns.
+    fn in_turn(&self) -> impl Iterator<Item = (Size, Peer)> {
+        let sides = self.queue.in_turn();
+        let pages = sides.flat_map(|(address, sides)| {
+            sides
+                .in_turn()
+                .flat_map(|(_, pages)| pages.in_turn())
+                .map(|(page, sizes)| (*address, *page, sizes))
+        });
+        let sizes = pages.flat_map(|(address, page, sizes)| {
+            sizes.in_turn().map(move |(size, connections)| (*size, address, page, connections))
+        });
+        sizes.flat_map(|(size, address, page, connections)| {
+            let peer = move |connection: &u64| Peer { address, page, connection: *connection };
+            connections.in_turn().map(move |(connection, _)| (size, peer(connection)))
+        })
     }
 }
 
@@ -266,6 +286,14 @@ impl<K: Ord + Copy, V: Default> Turns<K, V> {
         let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let first = self.last.map(|last| self.waiting.range(..=last));
         self.waiting.range((after, Bound::Unbounded)).chain(first.into_iter().flatten())
+    }
+
+    /// Removes the entry of a key if `clear` says that nothing is left in it. Returns whether the whole queue is empty.
+    fn clear(&mut self, key: K, clear: impl FnOnce(&mut V) -> bool) -> bool {
+        if self.waiting.get_mut(&key).is_some_and(clear) {
+            self.waiting.remove(&key);
+        }
+        self.waiting.is_empty()
     }
 
     /// Serves one entry. `take` returns a value, and whether nothing waits under its key any more. Returns
@@ -297,15 +325,18 @@ fn is_fresh(until: &BTreeMap<Peer, Instant>, placed: &BTreeSet<Peer>, peer: Peer
     debt <= FREE_DEBT && !placed.contains(&peer)
 }
 
-/// Whether an address has fewer fresh places than it may.
-fn has_room(placed: &BTreeSet<Peer>, address: IpAddr, fresh: usize) -> bool {
-    places_of(placed, address).saturating_add(1) < fresh
-}
-
-/// The number of fresh places that the connections of an address hold.
-fn places_of(placed: &BTreeSet<Peer>, address: IpAddr) -> usize {
-    let [first, last] = [u64::MIN, u64::MAX].map(|connection| Peer { address, connection });
-    placed.range(first..=last).count()
+/// Whether an address, and its pages if the connection belongs to one, have fewer fresh places than they may.
+fn has_room(placed: &BTreeSet<Peer>, Peer { address, page, .. }: Peer, fresh: usize) -> bool {
+    let places = |first: u128, last: u128| {
+        let [first, last] = [(first, u64::MIN), (last, u64::MAX)].map(|(page, connection)| Peer {
+            address,
+            page,
+            connection,
+        });
+        placed.range(first..=last).count()
+    };
+    places(0, u128::MAX).saturating_add(1) < fresh
+        && (page == 0 || places(1, u128::MAX).saturating_add(2) < fresh)
 }
 
 impl Drop for Place {
@@ -321,7 +352,7 @@ mod tests {
     use super::*;
 
     fn peer(address: [u8; 4], connection: u64) -> Peer {
-        Peer { address: address.into(), connection }
+        Peer { address: address.into(), page: 0, connection }
     }
 
     /// Returns the order in which connections get the places for busy connections when all are taken at first.
@@ -366,6 +397,35 @@ mod tests {
         let asked: Vec<Peer> = many.chain([peer([10, 0, 0, 2], 99)]).collect();
         let told = order(&asked).await;
         assert!(told.iter().position(|connection| *connection == 99).unwrap() <= 1, "{told:?}");
+    }
+
+    /// All pages in a browser, and all programs of this machine, have one address.
+    #[tokio::test(start_paused = true)]
+    async fn programs_take_turns_with_all_pages_of_their_address_and_pages_with_each_other() {
+        let page = |page, connection| Peer { page, ..peer([127, 0, 0, 1], connection) };
+        let greedy = || (1..=6).map(|connection| page(7, connection));
+        let at = |told: &[u64], wanted| told.iter().position(|connection| *connection == wanted).unwrap();
+        let asked: Vec<Peer> = greedy().chain([page(0, 99)]).collect();
+        let told = order(&asked).await;
+        assert!(at(&told, 99) <= 1, "{told:?}");
+        let asked: Vec<Peer> = greedy().chain([page(5, 98), page(9, 99)]).collect();
+        let told = order(&asked).await;
+        assert!(at(&told, 98) <= 2 && at(&told, 99) <= 2, "{told:?}");
+        let many = (1..=6).map(|number| page(number.into(), number)).chain([page(0, 98), page(0, 99)]);
+        let told = order(&many.collect::<Vec<_>>()).await;
+        assert!(at(&told, 98) <= 1 && at(&told, 99) <= 3, "{told:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_leave_a_fresh_place_to_the_programs_of_their_address() {
+        let runs = Runs::new(2);
+        let at = |page, connection| Peer { page, ..peer([127, 0, 0, 1], connection) };
+        let one = runs.enter(at(7, 1), Size::Single).await;
+        let two = runs.enter(at(8, 2), Size::Single).await;
+        assert!(one.is_fresh && !two.is_fresh);
+        let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(at(9, 3), Size::Single)).await;
+        assert!(third.is_err());
+        assert!(runs.enter(at(0, 4), Size::Single).await.is_fresh, "a program does not wait");
     }
 
     #[tokio::test(start_paused = true)]

@@ -149,13 +149,15 @@ pub struct UpstreamVitals {
     pub lies: u32,
 }
 
-/// The connection that a message comes from. Work and memory are divided among connections, and among addresses or API
-/// keys.
+/// The connection that a message comes from. Work and memory are divided among addresses or API keys, within these among
+/// programs and pages, and among connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
     /// The client's address; for IPv6 its /64 network, because one client controls all addresses in it. For a client with
     /// an API key the address that stands for the key ([`Self::of_key`]).
     pub address: IpAddr,
+    /// Stands for the web page of another origin that the connection belongs to; 0 for programs.
+    pub page: u128,
     /// A number that distinguishes the connections of one address.
     pub connection: u64,
 }
@@ -170,7 +172,7 @@ impl Peer {
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
             v4 => v4,
         };
-        Self { address, connection: MADE.fetch_add(1, Ordering::Relaxed) }
+        Self { address, page: 0, connection: MADE.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// The same connection as one of an API key: work and memory are divided among keys then, whatever the addresses of
@@ -234,7 +236,11 @@ impl Caller {
     #[must_use]
     pub fn on(peer: Peer, foreign_page: Option<String>, terms: Terms) -> Self {
         let peer = terms.key.map_or(peer, |key| peer.of_key(key));
-        let connection = connection(peer, terms).from_foreign_page(foreign_page);
+        // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame.
+        static FRAMES: AtomicU64 = AtomicU64::new(0);
+        let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
+        let connection = connection(peer, terms).from_foreign_page(foreign_page, frame);
+        let peer = Peer { page: connection.owner().asker.sharer().page, ..peer };
         Self { peer, terms, connection: Arc::new(connection), takes_pieces: false }
     }
 
@@ -254,8 +260,10 @@ impl Caller {
     /// The same sender, able to receive notifications of so many subscriptions at most.
     #[must_use]
     pub fn with_subscriptions(&self, most: usize) -> Self {
+        // Numbers of connections may be those of frames over HTTP, so that they count from the other end.
+        let frame = u64::MAX - self.peer.connection;
         let connection = connection(self.peer, self.terms)
-            .from_foreign_page(self.connection.foreign_page().map(str::to_owned))
+            .from_foreign_page(self.connection.foreign_page().map(str::to_owned), frame)
             .with_subscriptions(most);
         Self { connection: Arc::new(connection), ..*self }
     }
@@ -369,6 +377,29 @@ mod tests {
         for other in [at("192.0.2.1", Some(8)), at("192.0.2.1", None), last] {
             assert!(one.address != other.address && one.asker() != other.asker());
         }
+    }
+
+    #[test]
+    fn a_page_shares_work_as_its_origin_and_a_key_as_the_key() {
+        let at = |page: Option<&str>, key| {
+            let terms = Terms { key, ..Terms::default() };
+            Caller::on(Peer::new(Ipv4Addr::LOCALHOST.into()), page.map(str::to_owned), terms)
+        };
+        let page = |page| at(page, None).peer.page;
+        assert_eq!(page(None), 0);
+        let askers = [None, Some("https://a.example"), Some("https://b.example"), Some("null")].map(page);
+        assert_eq!(std::collections::BTreeSet::from(askers).len(), askers.len());
+        assert_eq!(
+            askers,
+            [None, Some("https://a.example"), Some("https://b.example"), Some("null")].map(page)
+        );
+        assert_eq!(at(Some("https://a.example"), Some(7)).peer.page, 0);
+        // Frames that send no origin are told apart all the same: by message, or by WebSocket.
+        let frames = [at(Some("null"), None), at(Some("null"), None)];
+        let sockets = frames.each_ref().map(|frame| frame.with_subscriptions(9));
+        assert_eq!(sockets[0].told(), frames[0].with_subscriptions(1).told());
+        let told = frames.iter().chain(&sockets).map(Caller::told);
+        assert_eq!(told.collect::<std::collections::BTreeSet<_>>().len(), 4);
     }
 
     #[tokio::test]

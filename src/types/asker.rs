@@ -12,7 +12,7 @@ pub const KEY_ASKERS: Range<u64> = 1 << 32..2 << 32;
 pub struct Asker {
     /// Identifies the caller: its address, or its API key ([`KEY_ASKERS`]).
     pub number: u64,
-    /// Stands for the origin of the web page; 0 for programs and for pages that may call every method.
+    /// Stands for the web page; 0 for programs and for pages that may call every method.
     pub page: u128,
 }
 
@@ -22,22 +22,52 @@ impl From<u64> for Asker {
     }
 }
 
+/// The page that all pages without an origin of their own share work and memory as.
+const NAMELESS: u128 = 2;
+
 impl Asker {
-    /// The same caller's page of this origin; without one, the caller itself.
+    /// The same caller's page of this origin; without one, the caller itself. Every sandboxed frame sends the origin `null`, so
+    /// that pages whose origin names no host are told apart by `frame`.
     #[must_use]
-    pub fn on_page(self, origin: Option<&str>) -> Self {
-        let half = |origin: &str| {
-            let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = keccak256(origin).0;
-            u128::from_be_bytes(half).max(1)
+    pub fn on_page(self, origin: Option<&str>, frame: u64) -> Self {
+        let half = |seed: &[u8]| {
+            let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = keccak256(seed).0;
+            u128::from_be_bytes(half)
         };
-        Self { page: origin.map_or(0, half), ..self }
+        let page = |origin: &str| match origin.contains("://") {
+            true => half(origin.as_bytes()) | 1,
+            // Pages without an origin of their own have even numbers.
+            false => (half(&frame.to_be_bytes()) & !1).max(NAMELESS),
+        };
+        Self { page: origin.map_or(0, page), ..self }
+    }
+
+    /// Whether the asker is a page without an origin of its own.
+    pub fn is_nameless(&self) -> bool {
+        self.page != 0 && self.page & 1 == 0
+    }
+
+    /// The asker as which this one shares work and memory. All pages without an origin of their own are one. All that have
+    /// the same API key are one too, because a page that has a key was given the key.
+    #[must_use]
+    pub fn sharer(self) -> Self {
+        let page = match self.page {
+            _ if self.has_key() => 0,
+            _ if self.is_nameless() => NAMELESS,
+            page => page,
+        };
+        Self { page, ..self }
+    }
+
+    fn has_key(&self) -> bool {
+        // Only servers have API keys.
+        cfg!(feature = "hosted") && KEY_ASKERS.contains(&self.number)
     }
 
     /// Whether the asker sees only its own filters and waiting transactions, and others do not see those: it is a page of
     /// another origin, or an API key.
     pub fn is_apart(&self) -> bool {
-        // Only servers have API keys.
-        self.page != 0 || cfg!(feature = "hosted") && KEY_ASKERS.contains(&self.number)
+        self.page != 0 || self.has_key()
     }
 
     /// A number for the asker, by which hosts that answer together name it to each other. That of a page is none of an
@@ -60,17 +90,36 @@ mod tests {
     #[test]
     fn pages_of_one_caller_are_askers_of_their_own() {
         let caller = Asker::from(7);
-        let of = |origin| caller.on_page(Some(origin));
-        assert_eq!(caller.on_page(None), caller);
+        let of = |origin| caller.on_page(Some(origin), 1);
+        assert_eq!(caller.on_page(None, 1), caller);
         assert_eq!(of("https://a.example"), of("https://a.example"));
-        let askers = [caller, of("https://a.example"), of("https://b.example"), of("null"), of("")];
+        let askers = [caller, of("https://a.example"), of("https://b.example"), of("null")];
         for (place, one) in askers.iter().enumerate() {
             assert_eq!(one.is_apart(), place > 0);
             let others = askers.iter().skip(place + 1);
             assert!(others.clone().all(|other| one != other && one.told() != other.told()));
             assert_eq!(one.told() >> 60, if place > 0 { 0xe } else { 0 });
         }
-        assert_ne!(of("null"), Asker::from(8).on_page(Some("null")));
+        assert_ne!(of("null"), Asker::from(8).on_page(Some("null"), 1));
         assert_eq!(Asker::from(KEY_ASKERS.start).is_apart(), cfg!(feature = "hosted"));
+    }
+    /// Sandboxed frames of all pages send the same origin.
+    #[test]
+    fn pages_without_an_origin_are_told_apart_but_share_work_and_memory_as_one() {
+        let caller = Asker::from(7);
+        let named = |frame| caller.on_page(Some("https://a.example"), frame);
+        assert_eq!((named(1), named(1).sharer()), (named(2), named(2)));
+        assert!(!named(1).is_nameless() && !caller.is_nameless());
+        for origin in ["null", "ORIGIN", ""] {
+            let frame = |frame| caller.on_page(Some(origin), frame);
+            assert_eq!(frame(1), frame(1));
+            assert!(frame(1) != frame(2) && frame(1).told() != frame(2).told());
+            assert!((0..99).all(|number| frame(number).is_nameless() && frame(number).is_apart()));
+            assert_eq!(frame(1).sharer(), frame(2).sharer());
+            assert!(frame(1).sharer() != caller && frame(1).sharer() != named(1));
+        }
+        let key = Asker::from(KEY_ASKERS.start);
+        let shares_with_key = key.on_page(Some("https://a.example"), 1).sharer() == key;
+        assert_eq!(shares_with_key, cfg!(feature = "hosted"));
     }
 }

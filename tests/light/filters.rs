@@ -198,8 +198,13 @@ fn pending_transaction_filters_report_transactions_sent_through_the_client() {
 
 /// A connection of an asker, which may be a page of another origin.
 fn asker(number: u64, page: Option<&str>) -> Option<Arc<Connection>> {
+    frame(number, page, 1)
+}
+
+/// As [`asker`], of a page that may be a frame without an origin.
+fn frame(number: u64, page: Option<&str>, frame: u64) -> Option<Arc<Connection>> {
     let connection = Connection::new(number, 100 + number).with_subscriptions(9);
-    Some(Arc::new(connection.from_foreign_page(page.map(str::to_owned))))
+    Some(Arc::new(connection.from_foreign_page(page.map(str::to_owned), frame)))
 }
 
 #[test]
@@ -210,6 +215,9 @@ fn pending_transactions_and_nonces_are_shown_to_their_asker_alone() {
     // The sites in one browser have one address, and so has each program beside it.
     let others = [asker(3, other), asker(3, None), asker(4, one), asker(3, Some("null"))];
     shown_to_their_asker_alone(asker(3, one), others);
+    // Sandboxed frames of all pages send one origin.
+    let null = |number| frame(3, Some("null"), number);
+    shown_to_their_asker_alone(null(1), [null(2), null(3), asker(3, one), asker(3, None)]);
     shown_to_their_asker_alone(asker(3, None), [asker(3, one), asker(4, None), key(1, None), None]);
 }
 

@@ -132,7 +132,7 @@ fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions
         .unwrap();
     // A page of another origin is an asker of its own, also at other hosts.
     let page =
-        Connection::new(0, 5).with_subscriptions(9).from_foreign_page(Some("https://a.example".into()));
+        Connection::new(0, 5).with_subscriptions(9).from_foreign_page(Some("https://a.example".into()), 1);
     let told = page.owner().asker.told();
     world.hosts[1].connection = Some(std::sync::Arc::new(page));
     let of_page = world.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));

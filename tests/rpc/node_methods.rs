@@ -139,7 +139,7 @@ fn recorded_bans_have_the_answers_of_the_reference() {
 #[test]
 fn only_the_operator_may_ban_and_see_reputations() {
     let mut dev = Fixture::new().dev;
-    let page = || Connection::new(1, 1).from_foreign_page(Some("https://evil.example".into()));
+    let page = || Connection::new(1, 1).from_foreign_page(Some("https://evil.example".into()), 1);
     let guest = || Connection::new(1, 1).with_operator(false);
     let mut ask = |connection: Connection, method: &str| -> Value {
         let params = if method.ends_with("Address") { json!(["192.0.2.7"]) } else { json!([]) };

@@ -25,7 +25,7 @@ fn program() -> Arc<Connection> {
 
 fn page(origin: &str) -> Arc<Connection> {
     let connection = Connection::new(CALLER, 2).with_subscriptions(99);
-    Arc::new(connection.from_foreign_page(Some(origin.into())))
+    Arc::new(connection.from_foreign_page(Some(origin.into()), 1))
 }
 
 fn key(number: u64) -> Arc<Connection> {
