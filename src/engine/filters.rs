@@ -8,10 +8,11 @@ mod carried;
 #[cfg(feature = "local")]
 mod events;
 mod owner;
+mod room;
 #[cfg(feature = "light")]
 mod seen;
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::vec::Vec;
 
 use alloy_primitives::{B256, keccak256};
 
@@ -40,10 +41,6 @@ const OVERTAKEN: u64 = 120;
 pub const SUBSCRIPTION_IDLE: u64 = 3_600;
 /// Most filters and subscriptions that are kept.
 pub const MAX_FILTERS: usize = 4_096;
-/// Most bytes of all filters and subscriptions, approximately. On a light client each takes some 16 KiB for the blocks
-/// that it remembers.
-const MAX_FILTER_BYTES: usize = 64 << 20;
-
 /// What a filter watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watch {
@@ -209,7 +206,8 @@ impl Filters {
     }
 
     /// Sets the owner of filters that are installed from now on. If there are too many filters, the caller with the
-    /// most loses some, so that one caller cannot keep the others from having any.
+    /// most loses some, so that one caller cannot keep the others from having any. Pages of other origins have a part of
+    /// their caller's filters.
     pub fn ask_as(&mut self, owner: Owner) {
         self.owner = owner;
     }
@@ -233,33 +231,6 @@ impl Filters {
     /// Ends all subscriptions of a connection.
     pub fn close(&mut self, connection: u64) {
         self.open.retain(|open| open.subscription != Some(connection));
-    }
-
-    /// Drops filters until there is room. Returns `false` if the owner's asker has the most already.
-    fn make_room(&mut self, count: usize, bytes: usize) -> bool {
-        // A page has one asker, which can exhaust only the memory of that page.
-        if !cfg!(feature = "hosted") {
-            return self.open.len().saturating_add(count) <= MAX_FILTERS;
-        }
-        loop {
-            let (mut all, mut sums) = (bytes, BTreeMap::<u64, usize>::new());
-            for open in &self.open {
-                all = all.saturating_add(open.bytes);
-                let sum = sums.entry(open.asker.number).or_default();
-                *sum = sum.saturating_add(open.bytes);
-            }
-            if self.open.len().saturating_add(count) <= MAX_FILTERS && all <= MAX_FILTER_BYTES {
-                return true;
-            }
-            let own = sums.get(&self.owner.asker.number).map_or(0, |own| *own).saturating_add(bytes);
-            let Some((most, theirs)) = sums.into_iter().max_by_key(|(_, sum)| *sum) else { return false };
-            if count > 0 && theirs <= own {
-                return false;
-            }
-            let of_most = self.open.iter().enumerate().filter(|(_, open)| open.asker.number == most);
-            let Some((place, _)) = of_most.min_by_key(|(_, open)| open.polled) else { return false };
-            self.open.remove(place);
-        }
     }
 
     /// The number of filters and subscriptions.
@@ -321,7 +292,7 @@ impl Filters {
             bytes: 0,
         };
         made.weigh();
-        if !self.make_room(1, made.bytes) {
+        if !self.make_room(made.asker, 1, made.bytes) {
             return Ok(None);
         }
         self.open.push(made);
@@ -397,7 +368,7 @@ impl Filters {
         let before = open.bytes;
         open.weigh();
         if open.bytes > before {
-            self.make_room(0, 0);
+            self.make_room(Asker::default(), 0, 0);
         }
         Ok(Some(changes))
     }

@@ -11,12 +11,12 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Changes, Depths, FILTER_IDLE, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Need,
+    BlockHeader, Changes, Depths, FILTER_IDLE, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Need, Owner,
     SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
 };
 use rootlight::state::StateReader;
 use rootlight::trie::WalkError;
-use rootlight::types::BlockRef;
+use rootlight::types::{Asker, BlockRef};
 use rootlight::types::{Receipt, Transaction, json};
 use serde_json::Value;
 use support::chain::{hash, lines, text};
@@ -367,6 +367,37 @@ fn the_number_of_filters_is_limited_and_idle_ones_make_room() {
     assert_eq!((filters.len(), MAX_FILTERS), (4_096, 4_096));
     assert!(filters.install(Watch::Pending, &main, FILTER_IDLE + 1).unwrap().is_some());
     assert_eq!(filters.len(), 1, "the idle filters were dropped");
+}
+
+/// All pages in a browser, and all programs of this machine, have one address.
+#[cfg(feature = "hosted")]
+#[test]
+fn pages_have_a_part_of_the_filters_of_their_caller_and_its_programs_come_first() {
+    let Some(all) = Branches::load() else { return };
+    let main = all.main(670);
+    let mut filters = Filters::new(B256::ZERO);
+    let mut install = |page: Option<&str>, frame, now| {
+        filters.ask_as(Owner { asker: Asker::from(7).on_page(page, frame), ..Owner::default() });
+        let made = filters.install(Watch::Pending, &main, now).unwrap().is_some();
+        (made, filters.len())
+    };
+    let [evil, other, null] = ["https://evil.example", "https://other.example", "null"].map(Some);
+    let part = MAX_FILTERS / 4;
+    (0..part).for_each(|_| assert!(install(evil, 0, 0).0));
+    assert_eq!(install(evil, 0, 1), (false, part), "the page has all that pages have");
+    assert_eq!(install(other, 0, 1), (true, part), "the page with the most loses one");
+    assert_eq!(install(null, 1, 1), (true, part));
+    for made in 1..=MAX_FILTERS - part {
+        assert_eq!(install(None, 0, 1), (true, part + made));
+    }
+    assert_eq!(install(None, 0, 1), (true, MAX_FILTERS), "the pages lose one");
+    // Frames that send no origin are one page.
+    let nulls = (0..MAX_FILTERS).filter(|frame| install(null, u64::try_from(*frame).unwrap(), 2).0).count();
+    assert!((part / 3..part).contains(&nulls), "{nulls}");
+    assert!(install(other, 0, 3).0, "the others have fewer");
+    (1..part).for_each(|_| assert!(install(None, 0, 3).0));
+    assert_eq!(install(None, 0, 3), (false, MAX_FILTERS), "all are those of programs");
+    assert_eq!(install(evil, 0, 3), (false, MAX_FILTERS));
 }
 
 #[test]

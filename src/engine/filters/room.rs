@@ -1,0 +1,80 @@
+//! Shares out the room for filters and subscriptions.
+
+use alloc::collections::BTreeMap;
+
+use super::{Filters, MAX_FILTERS};
+use crate::types::Asker;
+
+/// Most bytes of all filters and subscriptions, approximately. On a light client each takes some 16 KiB for the blocks
+/// that it remembers.
+const MAX_FILTER_BYTES: usize = 64 << 20;
+/// The pages of one caller together have at most one in so many of the filters and of their bytes: any page that the
+/// operator opens in a browser has the operator's address.
+const PAGES_PART: usize = 4;
+
+/// A number of filters, and their bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    count: usize,
+    bytes: usize,
+}
+
+impl Sum {
+    fn add(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+
+    /// Whether the sum is more than one in `part` of all that is allowed.
+    fn exceeds(&self, part: usize) -> bool {
+        self.count.saturating_mul(part) > MAX_FILTERS || self.bytes.saturating_mul(part) > MAX_FILTER_BYTES
+    }
+}
+
+impl Filters {
+    /// Drops filters until there is room for so many more of an asker, with so many bytes. Returns `false` if they are more
+    /// than the asker's part.
+    pub(super) fn make_room(&mut self, asker: Asker, count: usize, bytes: usize) -> bool {
+        // A page has one asker, which can exhaust only the memory of that page.
+        if !cfg!(feature = "hosted") {
+            return self.open.len().saturating_add(count) <= MAX_FILTERS;
+        }
+        let (asker, new) = (asker.sharer(), Sum { count, bytes });
+        loop {
+            let mut sums = BTreeMap::<Asker, Sum>::new();
+            for open in &self.open {
+                let sum = Sum { count: 1, bytes: open.bytes };
+                sums.entry(open.asker.sharer()).or_default().add(sum);
+            }
+            if count > 0 {
+                sums.entry(asker).or_default().add(new);
+            }
+            let Some(loser) = loser(&sums, asker) else { return true };
+            if count > 0 && loser == asker {
+                return false;
+            }
+            let own = self.open.iter().enumerate().filter(|(_, open)| open.asker.sharer() == loser);
+            let Some((place, _)) = own.min_by_key(|(_, open)| open.polled) else { return false };
+            self.open.remove(place);
+        }
+    }
+}
+
+/// Who has too many filters; `None` if there is room for all. Of a caller, the page with the most loses first, and its
+/// programs last. Among equals that is `newcomer`.
+fn loser(sums: &BTreeMap<Asker, Sum>, newcomer: Asker) -> Option<Asker> {
+    let (mut all, mut pages, mut callers) = (Sum::default(), BTreeMap::new(), BTreeMap::new());
+    for (asker, sum) in sums {
+        all.add(*sum);
+        callers.entry(asker.number).or_insert_with(Sum::default).add(*sum);
+        if asker.page != 0 {
+            pages.entry(asker.number).or_insert_with(Sum::default).add(*sum);
+        }
+    }
+    let greedy = pages.iter().find(|(_, sum)| sum.exceeds(PAGES_PART)).map(|(number, _)| *number);
+    let most = || callers.iter().max_by_key(|(number, sum)| (sum.bytes, **number == newcomer.number));
+    let caller = greedy.or_else(|| if all.exceeds(1) { most().map(|(number, _)| *number) } else { None })?;
+    let own = sums.iter().filter(|(asker, _)| asker.number == caller);
+    let loser = own.max_by_key(|(asker, sum)| (asker.page != 0, sum.bytes, **asker == newcomer));
+    loser.map(|(asker, _)| *asker)
+}
