@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::engine::FILTER_IDLE;
+use rootlight::types::Asker;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -31,6 +32,8 @@ const MAX_OWN: usize = 256;
 /// Most bytes of the filters of one key, or of one address without a key. A filter of blocks or logs takes some 10 KiB for
 /// the blocks that it has seen.
 const MAX_OWN_BYTES: usize = 1 << 20;
+/// All pages of other origins that have one address have one in so many of these filters and bytes, beside its programs.
+const PAGES_PART: usize = 4;
 /// Most bytes of a new filter; one with the most addresses and topics takes less.
 const MAX_BYTES: usize = 160 << 10;
 /// How much of the memory of the store may be in use when a filter is made, in percent.
@@ -54,8 +57,8 @@ pub(super) enum FilterError {
     #[error("a message may use at most {MAX_USED} filters")]
     TooMany,
     /// The filters that a message makes take too much room.
-    #[error("the filters take too much room: {MAX_BYTES} bytes each and {MAX_OWN_BYTES} together at most")]
-    TooLarge,
+    #[error("the filters take too much room: {MAX_BYTES} bytes each and {0} together at most")]
+    TooLarge(usize),
     /// The store keeps the rest of its memory for limits and keys.
     #[error("there is no room for another filter at present; ask again later")]
     Crowded,
@@ -226,15 +229,16 @@ impl SharedFilters {
         &self,
         light: &LightService,
         numbers: &[u128],
-        (name, owner): (&str, u64),
+        (name, owner): (&str, Asker),
     ) -> Result<(), FilterError> {
         let (place, until) = (self.sent.last(), Instant::now() + PATIENCE);
         let sealed = |id: &u128| Some((*id, self.sealed(*id, place, &light.hand_over(*id)?)));
         let new: Vec<(u128, Vec<u8>)> = numbers.iter().filter_map(sealed).collect();
         let sizes = || new.iter().map(|(id, value)| (*id, value.len()));
         let all = sizes().map(|(_, bytes)| bytes).fold(0, usize::saturating_add);
-        if all > MAX_OWN_BYTES || sizes().any(|(_, bytes)| bytes > MAX_BYTES) {
-            return Err(FilterError::TooLarge);
+        let most = MAX_OWN_BYTES / part(owner);
+        if all > most || sizes().any(|(_, bytes)| bytes > MAX_BYTES) {
+            return Err(FilterError::TooLarge(most));
         }
         // They count first, so that no owner has more in the store, whatever fails.
         self.own(sizes(), owner).await?;
@@ -248,7 +252,7 @@ impl SharedFilters {
     ///
     /// # Errors
     /// [`FilterError`].
-    pub(super) async fn note(&self, taken: &Taken, owner: u64) -> Result<(), FilterError> {
+    pub(super) async fn note(&self, taken: &Taken, owner: Asker) -> Result<(), FilterError> {
         self.own(taken.filters.iter().map(|(id, lent)| (*id, lent.bytes)), owner).await
     }
 
@@ -256,8 +260,14 @@ impl SharedFilters {
         format!("filter:{}:{id:x}", self.chain)
     }
 
-    async fn own(&self, filters: impl Iterator<Item = (u128, usize)>, owner: u64) -> Result<(), FilterError> {
-        let mut arguments = vec![MAX_OWN.to_string(), MAX_OWN_BYTES.to_string(), LIFETIME.to_string()];
+    async fn own(
+        &self,
+        filters: impl Iterator<Item = (u128, usize)>,
+        owner: Asker,
+    ) -> Result<(), FilterError> {
+        let most = [MAX_OWN, MAX_OWN_BYTES].map(|most| (most / part(owner)).to_string());
+        let mut arguments = Vec::from(most);
+        arguments.push(LIFETIME.to_string());
         let limits = arguments.len();
         arguments.extend(filters.flat_map(|(id, bytes)| [format!("{id:x}"), bytes.to_string()]));
         if arguments.len() == limits {
@@ -265,10 +275,38 @@ impl SharedFilters {
         }
         let arguments: Vec<Vec<u8>> = arguments.into_iter().map(String::into_bytes).collect();
         let surplus: Vec<String> =
-            self.store.script(&self.own, &format!("own:{}:{owner:x}", self.chain), &arguments).await?;
+            self.store.script(&self.own, &own_key(self.chain, owner), &arguments).await?;
         for id in surplus.iter().filter_map(|id| u128::from_str_radix(id, 16).ok()) {
             self.store.remove(&self.key(id)).await?;
         }
         Ok(())
+    }
+}
+
+/// The owner has one in so many of the filters and bytes of a caller.
+fn part(owner: Asker) -> usize {
+    if owner.sharer().page == 0 { 1 } else { PAGES_PART }
+}
+
+/// The key of the filters that count together with those of an owner.
+fn own_key(chain: u64, owner: Asker) -> String {
+    let pages = if owner.sharer().page == 0 { "" } else { ":pages" };
+    format!("own:{chain}:{:x}{pages}", owner.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_of_pages_count_apart_from_those_of_the_programs_of_their_address() {
+        let of = |asker: Asker| (own_key(33, asker), part(asker));
+        let (program, key) = (Asker::from(0x7f00_0001), Asker::from(rootlight::types::KEY_ASKERS.start));
+        assert_eq!(of(program), ("own:33:7f000001".to_owned(), 1));
+        for origin in ["https://a.example", "https://b.example", "null"] {
+            let page = of(program.on_page(Some(origin), 1));
+            assert_eq!(page, ("own:33:7f000001:pages".to_owned(), PAGES_PART));
+            assert_eq!(of(key.on_page(Some(origin), 1)), of(key), "a page with a key was given the key");
+        }
     }
 }

@@ -130,7 +130,7 @@ impl FrontEnd {
             return self.answer_apart(caller, message).await;
         }
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
-        let (name, owner) = (format!("{}.{number}", self.name), caller.peer.asker());
+        let (name, owner) = (format!("{}.{number}", self.name), caller.connection.owner().asker);
         let mut taken = match self.filters.take(&self.light, calls.used.iter().copied(), name.clone()).await {
             Ok(taken) => taken,
             Err(error) => return refused(message, &error).await,
@@ -201,7 +201,7 @@ async fn refused_in(message: Vec<u8>, mut answer: HeldAnswer, error: &FilterErro
 
 const fn code(error: &FilterError) -> i32 {
     match error {
-        FilterError::TooMany | FilterError::TooLarge => LIMIT_EXCEEDED,
+        FilterError::TooMany | FilterError::TooLarge(_) => LIMIT_EXCEEDED,
         _ => NOT_READY,
     }
 }
