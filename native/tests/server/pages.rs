@@ -291,22 +291,3 @@ async fn a_foreign_page_sees_its_own_waiting_transactions_alone() {
         assert_eq!(count["result"], if sees_all { "0x4" } else { "0x0" }, "{page:?}");
     }
 }
-
-/// Sandboxed frames of all pages send one origin.
-#[tokio::test]
-async fn a_frame_without_an_origin_polls_its_filters_but_sees_no_waiting_transactions_over_http() {
-    let server = start_service(config(), dev_chain(Mining::Manual, LocalOptions::default())).await;
-    let filter = call(1, "eth_newPendingTransactionFilter", json!([]));
-    let filter = ask(&server, Some("null"), &filter).await.1["result"].take();
-    let transaction = json!({"from": ACCOUNT, "to": ACCOUNT, "value": "0x1", "nonce": "0x0"});
-    let raw =
-        ask(&server, None, &call(1, "eth_signTransaction", json!([transaction]))).await.1["result"].take();
-    let hash =
-        ask(&server, Some("null"), &call(2, "eth_sendRawTransaction", json!([raw]))).await.1["result"].take();
-    let found = call(3, "eth_getTransactionByHash", json!([hash]));
-    assert_eq!(ask(&server, Some("null"), &found).await.1["result"], Value::Null);
-    assert_eq!(ask(&server, None, &found).await.1["result"]["hash"], hash);
-    let changes = call(4, "eth_getFilterChanges", json!([filter]));
-    assert_eq!(ask(&server, Some("null"), &changes).await.1["result"], json!([]));
-    assert!(ask(&server, None, &changes).await.1["error"].is_object());
-}
