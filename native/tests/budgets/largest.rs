@@ -46,10 +46,15 @@ async fn asked(what: &str, best: u64, given: Given, requests: Vec<UpstreamReques
     println!("{what}: {:?}", errors.first());
     watch.check(what, 0);
     drop(upstream);
-    // Bytes of a message that was coming in go with the connection.
-    for _ in 0..100 {
+    freed(what).await;
+    errors
+}
+
+/// Waits until nothing is held any more: bytes of a message that was coming in go with the connection.
+async fn freed(what: &str) {
+    for _ in 0..1_200 {
         if budget::upstreams().taken() == 0 {
-            return errors;
+            return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -127,6 +132,8 @@ async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
         rounds += 1;
     }
     assert!(rounds > 1, "the batch is longer than the room for it");
+    drop(upstream);
+    freed("whole blocks").await;
 }
 
 /// Gives long results.
@@ -174,14 +181,17 @@ async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peer
     let upstream = honest.upstream();
     let mut results = Vec::new();
     // They are left while others wait for the room.
-    for _ in 0..30 {
+    for _ in 0..240 {
         results = upstream.request(vec![requests[0].clone()]).await;
         if results[0].is_ok() {
             break;
         }
+        tokio::time::sleep(Duration::from_millis(250)).await;
     }
     assert!(results[0].is_ok(), "{:?}", results[0]);
     asking.iter().for_each(tokio::task::JoinHandle::abort);
+    drop((asking, upstream, results));
+    freed("unfinished messages").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -243,14 +253,17 @@ async fn responses_that_upstreams_do_not_finish_keep_no_other_upstream_waiting()
     let server = start_service(config(), Arc::new(Long)).await;
     let honest = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
     let mut result = Err(UpstreamError::NoRoom);
-    for _ in 0..30 {
+    for _ in 0..240 {
         result = honest.request(call()).await.remove(0);
         if result.is_ok() {
             break;
         }
+        tokio::time::sleep(Duration::from_millis(250)).await;
     }
     assert!(result.is_ok(), "{result:?}");
     asking.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(asking);
+    freed("unfinished responses").await;
 }
 
 /// Nobody asked for a block.
