@@ -166,7 +166,7 @@ pub struct Budget {
 pub struct Held {
     all: Option<OwnedSemaphorePermit>,
     /// The same bytes in narrower limits, if there are any.
-    narrower: [Vec<OwnedSemaphorePermit>; 4],
+    narrower: Vec<(Narrower, OwnedSemaphorePermit)>,
 }
 
 /// A narrower limit that bytes of a budget also count in.
@@ -181,6 +181,9 @@ pub(crate) enum Narrower {
     /// That of the callers of all sources.
     Callers = 3,
 }
+
+/// The number of narrower limits.
+const LEVELS: usize = 4;
 
 impl Budget {
     /// A budget of this many bytes.
@@ -379,7 +382,7 @@ impl Held {
     /// Notes that the same bytes are also held in a narrower limit.
     #[must_use]
     pub(crate) fn also(mut self, level: Narrower, narrower: Self) -> Self {
-        self.narrower[level as usize].extend(narrower.all);
+        self.narrower.extend(narrower.all.map(|permit| (level, permit)));
         self
     }
 
@@ -396,12 +399,12 @@ impl Held {
             |permit: &mut OwnedSemaphorePermit, units: usize| permit.split(units.min(permit.num_permits()));
         let mut off =
             Self { all: self.all.as_mut().and_then(|permit| part(permit, units)), ..Self::default() };
-        for (level, off) in self.narrower.iter_mut().zip(&mut off.narrower) {
-            let mut left = units;
-            for permit in level {
-                let taken = part(permit, left);
-                left -= taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-                off.extend(taken);
+        let mut left = [units; LEVELS];
+        for (level, permit) in &mut self.narrower {
+            let left = &mut left[*level as usize];
+            if let Some(taken) = part(permit, *left) {
+                *left -= taken.num_permits();
+                off.narrower.push((*level, taken));
             }
         }
         off
@@ -414,12 +417,11 @@ impl Held {
             (mine @ None, more) => *mine = more,
             (Some(_), None) => {}
         }
-        for (level, more) in self.narrower.iter_mut().zip(other.narrower) {
-            for more in more {
-                match level.iter_mut().find(|mine| Arc::ptr_eq(mine.semaphore(), more.semaphore())) {
-                    Some(mine) => mine.merge(more),
-                    None => level.push(more),
-                }
+        for (level, more) in other.narrower {
+            let same = |mine: &OwnedSemaphorePermit| Arc::ptr_eq(mine.semaphore(), more.semaphore());
+            match self.narrower.iter_mut().find(|(_, mine)| same(mine)) {
+                Some((_, mine)) => mine.merge(more),
+                None => self.narrower.push((level, more)),
             }
         }
     }
