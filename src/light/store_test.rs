@@ -203,7 +203,7 @@ fn no_asker_makes_the_transactions_of_others_forgotten() {
         Sent { hash: hash(nonce as usize), sender, asker, transaction }
     };
     let page =
-        |caller: u64, place: u64| Asker::from(caller).on_page(Some(&format!("https://{place}.example")));
+        |caller: u64, place: u64| Asker::from(caller).on_page(Some(&format!("https://{place}.example")), 1);
     let floods: [(&str, &dyn Fn(u64) -> Sent); 5] = [
         ("one transaction from many origins at the operator's address", &|place| sent(900, page(1, place))),
         ("transactions of many origins", &|place| sent(1_000 + place, page(1, place))),
