@@ -10,6 +10,7 @@
 mod error;
 mod field;
 mod members;
+#[cfg(any(feature = "light", feature = "local"))]
 mod object;
 mod read_header;
 mod read_receipt;
@@ -22,6 +23,7 @@ mod write_transaction;
 
 pub use error::JsonError;
 pub use members::{MembersError, for_each_member};
+#[cfg(any(feature = "light", feature = "local"))]
 pub(crate) use object::Object;
 pub use read_header::{JsonBlock, JsonTransactions, block_from_json, block_with_header, header_from_json};
 pub use read_receipt::{log_from_json, receipt_from_json};
