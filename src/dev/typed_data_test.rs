@@ -183,7 +183,8 @@ fn structs_refer_to_themselves_and_end_with_null() {
     assert!(of(1).is_ok() && of(2).is_ok() && of(MAX_DEPTH).is_ok());
     assert_ne!(of(1), of(2));
     assert_eq!(of(MAX_DEPTH + 1), Err(TypedDataError::Depth));
-    assert_eq!(of(100_000), Err(TypedDataError::Depth));
+    assert_eq!(of(20_000), Err(TypedDataError::Depth));
+    assert_eq!(of(100_000), Err(TypedDataError::Long));
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let kind = format!("uint8{}", "[]".repeat(100_000));
     let data = format!(
