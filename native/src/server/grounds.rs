@@ -8,10 +8,10 @@ use rootlight::rpc::envelope::write_error;
 
 use super::access::Sender;
 use super::entry::OF_PROXIES;
-use super::http::INVALID_REQUEST;
 use super::live::Rules;
 use super::places::ClientConnection;
 use super::proxies::Client;
+use super::refusal::INVALID_REQUEST;
 use super::shared::Shared;
 use super::tenant::Tenant;
 use crate::service::Peer;

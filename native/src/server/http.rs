@@ -19,7 +19,7 @@ use super::page::Page;
 use super::places::ClientConnection;
 use super::probe::{self, Probed};
 use super::proxies::Client;
-use super::refusal;
+use super::refusal::{self, INVALID_REQUEST};
 use super::request_id;
 use super::shared::Shared;
 use super::tenant::Tenant;
@@ -28,8 +28,6 @@ use super::ws;
 use crate::metrics::{Counted, Watch, metrics};
 use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer, Terms};
 
-/// JSON-RPC code of an invalid request (JSON-RPC 2.0).
-pub(super) const INVALID_REQUEST: i32 = -32600;
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 

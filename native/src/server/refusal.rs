@@ -17,7 +17,7 @@ use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED};
 /// JSON-RPC code of a request without the right to be made.
 const UNAUTHORIZED: i32 = -32016;
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
-const INVALID_REQUEST: i32 = -32600;
+pub(super) const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC code of invalid parameters (JSON-RPC 2.0).
 const INVALID_PARAMS: i32 = -32602;
 

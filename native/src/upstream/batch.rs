@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::error::Secrets;
-use super::intake::Incoming;
+use super::intake::{Incoming, bytes_of};
 use super::{UpstreamError, UpstreamResult};
 use crate::budget::Held;
 
@@ -65,12 +65,6 @@ pub(crate) async fn decode_incoming<B: AsRef<[u8]> + Send + Sync + 'static>(
         held.shrink_to(bytes_of(results));
     }
     Ok((decoded, held))
-}
-
-/// The bytes of the texts of results.
-pub(super) fn bytes_of(results: &[UpstreamResult]) -> usize {
-    let length = |result: &UpstreamResult| result.as_ref().map_or(0, |text| text.get().len());
-    results.iter().map(length).fold(0, usize::saturating_add)
 }
 
 /// A transport that sends a batch and returns its response.

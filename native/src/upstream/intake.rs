@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::batch::bytes_of;
 use super::{UpstreamError, UpstreamResult, asker};
 use crate::budget::{self, Budget, Held, Narrower};
 use crate::priority;
@@ -222,6 +221,12 @@ impl Intake {
         });
         working.await.map_err(|_| NoRoom)
     }
+}
+
+/// The bytes of the texts of results.
+pub(super) fn bytes_of(results: &[UpstreamResult]) -> usize {
+    let length = |result: &UpstreamResult| result.as_ref().map_or(0, |text| text.get().len());
+    results.iter().map(length).fold(0, usize::saturating_add)
 }
 
 /// Takes room for results that a source made without any. There are errors in their place if there is none.
