@@ -136,7 +136,7 @@ async fn a_killed_indexer_leaves_whole_batches_and_the_next_one_goes_on() {
     let Some(index) = Index::new().await else { return };
     let progress = "SELECT coalesce(sum(next_block - first_block), 0)::bigint FROM rootlight.ranges";
     let mut most = 0;
-    for round in 0..12_u64 {
+    for round in 0..60_u64 {
         let mut child = index.start(&["--wait", "--once"]);
         // From the first connection to the middle of loading.
         tokio::time::sleep(Duration::from_millis(200 + 150 * round)).await;
@@ -159,7 +159,8 @@ async fn a_killed_indexer_leaves_whole_batches_and_the_next_one_goes_on() {
         let sum = "SELECT coalesce(sum(log_count), 0)::bigint FROM rootlight.blocks";
         assert_eq!(index.number("SELECT count(*) FROM rootlight.logs").await, index.number(sum).await);
         most = most.max(loaded);
-        if most > 600 {
+        // A busy machine takes longer for the first batch.
+        if most > 600 || (round >= 11 && most > 0) {
             break;
         }
     }
