@@ -1,4 +1,4 @@
-// What the pages of one site may ask for at a time, so that one site does not take the client away from the others.
+// A budget of open requests for the pages of one site, so that one site does not take the client away from the others.
 
 /** Most requests in progress, of all pages of a site. */
 const PENDING = 32;

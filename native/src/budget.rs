@@ -43,7 +43,7 @@ static PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(40 * MIB));
 /// as headers.
 static CALLERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
 
-/// What nodes send that use this one as a server for peers: requests, and transactions on their way. Three of the longest
+/// Messages of the nodes that read the chain from this one: requests, and transactions on their way. Three of the longest
 /// messages (2 MiB) fit at the same time.
 static SERVED_PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(12 * MIB));
 
@@ -172,13 +172,13 @@ pub struct Held {
 /// A narrower limit that bytes of a budget also count in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Narrower {
-    /// That of an address or of a source.
+    /// The limit of an address or of a source.
     Share = 0,
-    /// That of all sources of a kind.
+    /// The limit of all sources of a kind.
     Kind = 1,
-    /// That of the callers of a source.
+    /// The limit of the callers of a source.
     CallersOfSource = 2,
-    /// That of the callers of all sources.
+    /// The limit of the callers of all sources.
     Callers = 3,
 }
 

@@ -125,7 +125,7 @@ struct Hasher<'a> {
     types: &'a BTreeMap<Cow<'a, str>, Vec<Object<Field<'a>>>>,
     /// The hashes of types, so that many values of a type do not take its description as often.
     known: BTreeMap<&'a str, B256>,
-    /// The bytes of descriptions that are left of [`MAX_DESCRIPTIONS`].
+    /// How many bytes of descriptions of types may still be made, of [`MAX_DESCRIPTIONS`].
     room: usize,
 }
 

@@ -89,7 +89,7 @@ impl<'a> LocalView<'a> {
         }
     }
 
-    /// As [`Self::new`], as the asker sees the chain.
+    /// As [`Self::new`], with the part of the pool that the asker may see.
     fn of(snapshot: &'a LocalSnapshot, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
         let pool = snapshot.producer.as_deref().filter(|_| asker.is_apart()).map(BlockProducer::pool);
         Self { own: pool.map(|pool| OwnPool { pool, asker }), ..Self::new(snapshot, now, interrupt) }

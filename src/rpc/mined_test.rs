@@ -169,8 +169,8 @@ fn the_level_names_testnet_work() {
     }
 }
 
-/// The answers to a batch of requests for transactions, and the number of rounds, if the host has room for so many responses
-/// of a round.
+/// Asks for 20 transactions in a batch, with a host that has room for so many responses of each round. Returns the answers
+/// and the number of rounds.
 fn with_room_for(responses: usize) -> (Value, usize) {
     let mut mined = Mined::new();
     mined.grow(300, 30);

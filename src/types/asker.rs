@@ -1,4 +1,4 @@
-//! Who asks: filters, and transactions that wait for a block, belong to askers.
+//! Askers: the owners of filters, and of transactions that wait for a block.
 
 use core::ops::Range;
 

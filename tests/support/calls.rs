@@ -1,4 +1,4 @@
-//! Calls of every method of the table, about given transactions and an account.
+//! Calls of every method of the table, with given transactions and an account as parameters.
 
 use rootlight::rpc::{Method, Param};
 use serde_json::{Value, json};

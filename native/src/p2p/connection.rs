@@ -213,8 +213,7 @@ impl Connection {
             }
             self.make_next();
             let can_take = held.is_none();
-            let coming = self.session.begun_message().unwrap_or(0).max(self.session.unread());
-            let mut missing = self.unread.missing(coming);
+            let mut missing = self.unread.missing(self.coming());
             if missing > 0 && self.unread.try_more(missing) {
                 missing = 0;
             }
@@ -241,11 +240,16 @@ impl Connection {
         }
     }
 
+    /// The bytes that wait to be read as messages, with those of a begun message that are still to come.
+    fn coming(&self) -> usize {
+        self.session.begun_message().unwrap_or(0).max(self.session.unread())
+    }
+
     /// Does what is due each second. `reads` says that the peer is waited for, and not room: only a whole message ends the
     /// count of the seconds that a long one takes.
     fn tick(&mut self, reads: bool) {
         self.session.tick(self.clock.now());
-        if self.session.begun_message().unwrap_or(0).max(self.session.unread()) <= SHORT {
+        if self.coming() <= SHORT {
             self.slow = 0;
         } else if reads {
             self.slow = self.slow.saturating_add(1);
@@ -416,7 +420,8 @@ impl Exchange {
         }
     }
 
-    /// When a question ends whose time ends then: a peer that is not read gets as much time again.
+    /// The end of a question whose time is over at `until`. A question to a peer that is not read lasts at least as long again
+    /// from the moment at which reading stopped.
     fn end(&self, until: Instant) -> Instant {
         self.unread_since.map_or(until, |since| until.max(since + RESPONSE_TIMEOUT))
     }

@@ -265,7 +265,7 @@ impl FanOut {
         let taken = tokio::task::spawn_blocking(move || blocks.take_headers(&text)).await;
         match taken {
             Ok(Ok(complete)) => {
-                // Headers that were told before can be repeated by whoever writes to the store.
+                // Whoever writes to the store can repeat headers that were told before.
                 if newest() != before {
                     self.new_blocks.note_told();
                 }

@@ -285,12 +285,17 @@ impl SharedFilters {
 
 /// The owner has one in so many of the filters and bytes of a caller.
 fn part(owner: Asker) -> usize {
-    if owner.sharer().page == 0 { 1 } else { PAGES_PART }
+    if is_page(owner) { PAGES_PART } else { 1 }
+}
+
+/// Whether the filters of an owner count together with those of all pages of its caller.
+fn is_page(owner: Asker) -> bool {
+    owner.sharer().page != 0
 }
 
 /// The key of the filters that count together with those of an owner.
 fn own_key(chain: u64, owner: Asker) -> String {
-    let pages = if owner.sharer().page == 0 { "" } else { ":pages" };
+    let pages = if is_page(owner) { ":pages" } else { "" };
     format!("own:{chain}:{:x}{pages}", owner.number)
 }
 

@@ -33,7 +33,7 @@ struct Standing {
 }
 
 impl Grounds {
-    /// The grounds of a request that was admitted as one of this client and sender.
+    /// Keeps what an upgrade was admitted on: its client, its sender and the headers that rules look at.
     pub(super) fn new(
         request: &axum::extract::Request,
         client: &Client,

@@ -189,11 +189,9 @@ impl HttpUpstream {
         let no_room = |_| Failure::last(UpstreamError::NoRoom);
         let (mut bytes, mut held, begun) = (Vec::new(), Held::default(), Instant::now());
         loop {
-            let Ok(chunk) = timeout(CONTENDED_READ, response.chunk()).await else {
-                self.hurry(&held, begun)?;
-                continue;
-            };
+            let chunk = timeout(CONTENDED_READ, response.chunk()).await;
             self.hurry(&held, begun)?;
+            let Ok(chunk) = chunk else { continue };
             let Some(chunk) = chunk.map_err(|failure| self.transport(failure))? else { break };
             if bytes.len().saturating_add(chunk.len()) > limit {
                 return Err(Failure::last(UpstreamError::TooLarge(limit)));

@@ -45,7 +45,7 @@ const LEFT_BY_CALLERS: usize = 8 * 1024 * 1024;
 /// The way in of one source.
 ///
 /// Nobody who holds room waits for more: what does not fit is refused, so that those who hold room end and give it back.
-/// Only who holds nothing waits.
+/// A holder of no room may wait.
 #[derive(Debug, Clone)]
 pub(crate) struct Intake(Arc<Source>);
 

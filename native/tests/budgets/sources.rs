@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::watch::Watch;
 
-/// Nearly the longest response that is read.
+/// Length of a response just below the limit, in bytes.
 const LONG: usize = (12 << 20) - 4096;
 
 /// Bytes that the honest source's response may hold meanwhile: a body is read in steps of 128 KiB, for which it takes twice the

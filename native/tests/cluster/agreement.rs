@@ -170,7 +170,7 @@ struct Model {
 }
 
 impl Model {
-    /// Notes what happened, to be told if the property does not hold.
+    /// Records a step. The last steps are printed if the property does not hold.
     fn note(&mut self, what: impl FnOnce(&Self) -> String) {
         let line = format!("{} {:?} {}", self.steps, self.time, what(self));
         self.trace.push_back(line);

@@ -49,6 +49,16 @@ impl Bench {
     }
 
     fn add(&mut self, transaction: Transaction) -> Result<usize, PoolError> {
+        let account = self.account;
+        self.add_from(Some(&account), transaction)
+    }
+
+    /// Adds a transaction of a sender with this account.
+    fn add_from(
+        &mut self,
+        account: Option<&AccountState>,
+        transaction: Transaction,
+    ) -> Result<usize, PoolError> {
         let context = PoolContext {
             network: &self.network,
             head: &self.head,
@@ -56,7 +66,7 @@ impl Bench {
             now: 100,
             asker: None,
         };
-        let added = self.pool.add(&context, transaction, SENDER, Some(&self.account))?;
+        let added = self.pool.add(&context, transaction, SENDER, account)?;
         Ok(added.pending.len())
     }
 
@@ -132,14 +142,7 @@ fn each_admission_rule_gives_its_error() {
     let big = Transaction { data: vec![1; 131_072].into(), gas_limit: 6_000_000u64.into(), ..ok.clone() };
     assert!(matches!(Bench::new(PoolRules::default()).add(big), Err(PoolError::Size(_))));
     let mut poor = Bench::new(PoolRules::default());
-    let context = PoolContext {
-        network: &poor.network,
-        head: &poor.head,
-        target: Limits::of(&poor.head),
-        now: 0,
-        asker: None,
-    };
-    assert_eq!(poor.pool.add(&context, ok.clone(), SENDER, None), Err(PoolError::NoAccount));
+    assert_eq!(poor.add_from(None, ok.clone()), Err(PoolError::NoAccount));
     assert_eq!(poor.add(ok), Ok(1));
 }
 

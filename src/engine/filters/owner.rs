@@ -6,8 +6,9 @@ use crate::types::Asker;
 /// The owner of filters and subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The asker. Filters are shared out between callers ([`Asker::number`]) and their pages ([`Asker::sharer`]). Those of an asker that is apart from others
-    /// ([`Asker::is_apart`]) do not exist for other askers, and those of other askers do not exist for it.
+    /// The asker. Filters are shared out between callers ([`Asker::number`]) and their pages ([`Asker::sharer`]). The filters
+    /// of an asker that is apart from others ([`Asker::is_apart`]) do not exist for other askers, and theirs do not exist
+    /// for it.
     pub asker: Asker,
     /// Number of the connection that owns the subscriptions.
     pub connection: u64,
