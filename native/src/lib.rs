@@ -45,6 +45,7 @@ pub mod budget;
 pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;
+mod crowd;
 pub mod doctor;
 mod files;
 pub mod follow;

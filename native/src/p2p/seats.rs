@@ -1,7 +1,7 @@
-//! The connections of a server for peers, shared out by address.
+//! The connections of a server for peers, shared out by site and address ([`Crowd`]).
 //!
 //! All addresses of an IPv6 /64 network count as one, because one node controls all of them. When there is no room, a
-//! newcomer takes the place of a peer that was of no use lately, or of one whose address has more places than the
+//! newcomer takes the place of a peer that was of no use lately, or of one whose site or address has more places than the
 //! newcomer's.
 
 use std::cmp::Reverse;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::crowd::Crowd;
 use crate::service::Peer;
 
 /// How many connections there are at a time, and which may be replaced.
@@ -80,18 +81,23 @@ impl Room {
     /// The connection that has to leave for a newcomer of this address: `Some(None)` if there is room, `None` if the
     /// newcomer is refused.
     fn leaver(self, taken: &BTreeMap<u64, Taken>, address: IpAddr, now: Instant) -> Option<Option<u64>> {
-        let of = |address: IpAddr| taken.values().filter(|place| place.address == address).count();
+        let crowd = Crowd::of(taken.values().map(|place| place.address));
         let is_idle = |place: &Taken| now.duration_since(place.useful) >= self.idle;
-        let own = of(address);
+        let (_, own) = crowd.places(address);
         if own < self.of_address && taken.len() < self.all {
             return Some(None);
         }
+        let has_more = |place: &Taken| {
+            let (theirs, own) = crowd.compare(place.address, address);
+            theirs > own.saturating_add(1)
+        };
         let may_go = |place: &Taken| match own >= self.of_address {
             true => place.address == address && is_idle(place),
-            false => is_idle(place) || of(place.address) > own.saturating_add(1),
+            false => is_idle(place) || has_more(place),
         };
-        // The idle ones first, then those of the address with the most places, then the one of use longest ago.
-        let rank = |place: &Taken| (!is_idle(place), Reverse(of(place.address)), place.useful);
+        // The idle ones first, then those of the site with the most places and in it of the address with the most, then the
+        // one of use longest ago.
+        let rank = |place: &Taken| (!is_idle(place), Reverse(crowd.places(place.address)), place.useful);
         let go = taken.iter().filter(|(_, place)| may_go(place)).min_by_key(|(_, place)| rank(place));
         go.map(|(number, _)| Some(*number))
     }
@@ -163,13 +169,31 @@ mod tests {
         let held: Vec<Vec<Seat>> = (1..=4).map(|last| fill(&seats, &format!("192.0.2.{last}"))).collect();
         held.iter().flatten().for_each(Seat::useful);
         let newcomers: Vec<Seat> =
-            (1..=200).filter_map(|last| seats.enter(at(&format!("198.51.100.{last}")))).collect();
+            (5..=200).filter_map(|last| seats.enter(at(&format!("192.0.2.{last}")))).collect();
         let mut left = 0;
         for seat in held.iter().flatten() {
             left += usize::from(has_left(seat).await);
         }
         assert_eq!(seats.taken().len(), READY.all);
         assert_eq!((left, newcomers.len()), (28, 28), "one place at least stays to each address");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_networks_of_a_site_are_counted_together() {
+        let seats = Seats::new(READY);
+        let many: Vec<Seat> =
+            (1..=READY.all).map(|net| seats.enter(at(&format!("2001:db8:0:{net:x}::1"))).unwrap()).collect();
+        many.iter().for_each(Seat::useful);
+        assert!(seats.enter(at("2001:db8:0:100::1")).is_none(), "its site has all places");
+        // A house with three nodes at one address.
+        let house = [(); 3].map(|()| seats.enter(at("2001:db8:7::1")).unwrap());
+        house.iter().for_each(Seat::useful);
+        let more: Vec<Seat> =
+            (0x100..0x200).filter_map(|net| seats.enter(at(&format!("2001:db8:0:{net:x}::1")))).collect();
+        assert!(more.is_empty(), "the site has more places than any other");
+        for seat in &house {
+            assert!(!has_left(seat).await);
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -200,6 +224,7 @@ mod tests {
         assert!(seats.enter(at("192.0.2.1")).is_some());
         assert!(has_left(&own[0]).await && !has_left(&other).await);
     }
+
     #[tokio::test(start_paused = true)]
     async fn connections_that_do_not_shake_hands_keep_nobody_out() {
         let seats = Seats::new(SHAKING);
@@ -215,5 +240,16 @@ mod tests {
             .collect();
         assert_eq!(seats.taken().len(), SHAKING.all);
         assert!(!has_left(many.last().unwrap()).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fresh_networks_of_a_site_do_not_end_the_handshakes_of_others() {
+        let seats = Seats::new(SHAKING);
+        let newcomer = seats.enter(at("192.0.2.1")).unwrap();
+        let mut held = Vec::new();
+        for net in 0..1_000 {
+            held.push(seats.enter(at(&format!("2001:db8:0:{net:x}::1"))).unwrap());
+        }
+        assert!(!has_left(&newcomer).await);
     }
 }

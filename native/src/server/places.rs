@@ -1,7 +1,8 @@
 //! Limits of the number of connections, and the choice of the one that is closed when all places are taken.
 //!
 //! A client cannot keep others out with connections that it does not use: when all places are taken, the server
-//! closes the connection that has been idle for longest, of the address with the most connections.
+//! closes the connection that has been idle for longest, of the site with the most connections and there of the address with
+//! the most ([`Crowd`]).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,6 +15,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::budget::{self, Held, SMALL_ANSWER, Share, milliseconds as now};
+use crate::crowd::Crowd;
 use crate::service::Peer;
 
 /// The idle time before a connection may be closed for another one. A client that has just connected may be about to
@@ -408,29 +410,32 @@ impl Places {
         Some(Ticket { places: self.clone(), id, _permit: permit })
     }
 
-    /// Tells an idle connection to close, of an address that has at least `more` connections more than the
-    /// newcomer's. Returns whether there was one. Connections of an address that holds more than half of all places may
+    /// Tells an idle connection to close, of a site or address that has at least `more` connections more than the
+    /// newcomer's. Returns whether there was one. Connections of one that holds more than half of all places may
     /// be closed at any idle time, so that newcomers do not wait while it opens connections.
     fn make_room(&self, newcomer: &ClientConnection, more: usize) -> bool {
         let taken = self.taken();
-        let mut counts = BTreeMap::<_, usize>::new();
-        taken.values().for_each(|connection| *counts.entry(connection.client().address).or_default() += 1);
-        let of =
-            |connection: &ClientConnection| counts.get(&connection.client().address).copied().unwrap_or(0);
-        let least = of(newcomer).saturating_add(more);
+        let crowd = Crowd::of(taken.values().map(|connection| connection.client().address));
+        let compare = |connection: &ClientConnection| {
+            crowd.compare(connection.client().address, newcomer.client().address)
+        };
         let grace = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
         // A single connection is no hoard, even where there is one place.
-        let hoards = |connection: &ClientConnection| of(connection) > (self.most / 2).max(1);
+        let most = (self.most / 2).max(1);
         let idle = taken.values().filter_map(|connection| Some((connection, connection.idle_since()?)));
         let idle = idle.filter(|(connection, since)| {
-            of(connection) >= least && (hoards(connection) || now().saturating_sub(*since) >= grace)
+            let (theirs, own) = compare(connection);
+            let rests = now().saturating_sub(*since) >= grace;
+            theirs >= own.saturating_add(more) && (theirs > most || rests)
         });
-        let longest = idle.max_by_key(|(connection, since)| (of(connection), std::cmp::Reverse(*since)));
+        let longest = idle.max_by_key(|(connection, since)| {
+            (crowd.places(connection.client().address), std::cmp::Reverse(*since))
+        });
         let longest = longest.map(|(connection, _)| connection).or_else(|| {
-            // All connections are working: an address that holds more than half of all places loses one of them.
+            // All connections are working: a site or address that holds more than half of all places loses one of them.
             let greedy = |connection: &&Arc<ClientConnection>| {
                 let foreign = connection.client().address != newcomer.client().address;
-                foreign && of(connection) > self.most / 2 && connection.idle_since().is_none()
+                foreign && compare(connection).0 > self.most / 2 && connection.idle_since().is_none()
             };
             taken.values().find(greedy)
         });

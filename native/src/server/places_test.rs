@@ -52,6 +52,30 @@ async fn addresses_of_one_ipv6_network_are_counted_together() {
     assert!(is_told_to_close(&one).await || is_told_to_close(&two).await);
 }
 
+/// Whoever has an IPv6 /48 network has 65,536 addresses with one connection each.
+#[tokio::test(start_paused = true)]
+async fn the_networks_of_a_site_are_counted_together() {
+    let places = Places::new(6);
+    let at = |address: &str| ClientConnection::new(Peer::new(address.parse().unwrap()));
+    let house = ["192.0.2.1", "192.0.2.1"].map(at);
+    let many = [1, 2, 3, 4].map(|net| at(&format!("2001:db8:0:{net}::1")));
+    let mut tickets = Vec::new();
+    for connection in house.iter().chain(&many) {
+        tickets.push(places.enter(connection).await);
+        drop(connection.work());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(places.make_room(&at("198.51.100.1"), 1));
+    assert!(is_told_to_close(&many[0]).await, "its site has more than half of all places");
+    assert!(!places.make_room(&at("2001:db8:0:9::1"), 1), "nobody has as many");
+    let working: Vec<Work> = house.iter().chain(&many).map(|connection| connection.work()).collect();
+    assert!(places.make_room(&at("198.51.100.1"), 1));
+    for connection in &house {
+        assert!(!is_told_to_close(connection).await);
+    }
+    drop(working);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_address_with_most_places_loses_a_connection_that_was_idle_for_a_moment() {
     let places = Places::new(4);
