@@ -46,6 +46,9 @@ const LONGEST_MESSAGE: u32 = 15;
 /// The same while others wait for the room that it takes.
 const CONTENDED_MESSAGE: u32 = 2;
 
+/// Why a connection ends whose message takes room that others want. An honest peer may be as slow: this is no fault of it.
+pub(super) const ENDED_FOR_ROOM: DisconnectReason = DisconnectReason::TooManyPeers;
+
 /// Longest message that a peer may send unasked, in bytes: a block.
 pub(super) const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
 
@@ -254,9 +257,10 @@ impl Connection {
         } else if reads {
             self.slow = self.slow.saturating_add(1);
         }
-        let longest = if self.unread.is_wanted() { CONTENDED_MESSAGE } else { LONGEST_MESSAGE };
-        if self.slow > longest {
+        if self.slow > LONGEST_MESSAGE {
             self.session.disconnect(DisconnectReason::PingTimeout);
+        } else if self.slow > CONTENDED_MESSAGE && self.unread.is_wanted() {
+            self.session.disconnect(ENDED_FOR_ROOM);
         }
     }
 

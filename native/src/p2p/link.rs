@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use super::connection::{Clock, Connection, Exchange, Host, Order, READ_BYTES, What};
+use super::connection::{Clock, Connection, ENDED_FOR_ROOM, Exchange, Host, Order, READ_BYTES, What};
 use super::error::PeerError;
 use super::places::{Asker, Minute, Place, Places, Sizes};
 use crate::upstream::intake::{Incoming, Unread};
@@ -138,6 +138,7 @@ impl Link {
 
     fn why_ended(&self) -> PeerError {
         match &*self.ended.borrow() {
+            Some(CloseReason::ByUs(ENDED_FOR_ROOM)) => PeerError::NoRoom,
             Some(reason) => PeerError::Closed(reason.clone()),
             None => PeerError::NotConnected("the connection has just ended".into()),
         }
