@@ -1,6 +1,8 @@
 //! Abuses of a server for peers by peers, and of a light client that lives on one peer by its callers.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -71,7 +73,12 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
 async fn serving() -> String {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let (port, folder) = (free.expect("a port").port(), tempfile::tempdir().expect("a folder"));
-    std::fs::write(folder.path().join("node.key"), "5e".repeat(32)).expect("a node key");
+    let key = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(folder.path().join("node.key"));
+    key.and_then(|mut key| key.write_all("5e".repeat(32).as_bytes())).expect("a node key");
     let arguments = format!("dev --genesis regtest --p2p-port {port} --data-dir {}", folder.path().display());
     drop(SERVED.set((port, folder)));
     arguments
