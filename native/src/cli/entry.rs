@@ -82,6 +82,11 @@ impl Opened {
 }
 
 impl EntryArgs {
+    /// Whether others than the operator are served.
+    pub(super) fn is_for_others(&self) -> bool {
+        self.profile == Profile::Hosted || self.api_keys.is_some()
+    }
+
     /// Opens what the flags describe.
     ///
     /// # Errors

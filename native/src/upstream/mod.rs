@@ -2,6 +2,7 @@
 
 mod asker;
 mod batch;
+mod discreet;
 mod error;
 mod http;
 pub(crate) mod intake;
@@ -23,6 +24,7 @@ use tokio::sync::Notify;
 
 pub(crate) use asker::{asked_by, asker};
 pub(crate) use batch::result_of;
+pub(crate) use discreet::discreet;
 pub use error::{UpstreamError, UrlError};
 pub use http::{HttpConfig, HttpUpstream};
 pub use open::{OpenError, open, open_with};

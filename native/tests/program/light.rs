@@ -295,3 +295,32 @@ fn methods_prints_the_table_as_text_and_json() {
     let text = run(&["methods"]);
     assert!(String::from_utf8_lossy(&text.stdout).contains("eth_getBalance("));
 }
+
+/// What an upstream writes may name machines and accounts of the operator.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
+    const WORDS: &str = "db-7.corp.internal:5432, project 0123456789abcdef";
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let upstream = format!("http://{}/", listener.local_addr().unwrap());
+    let refuse = || async {
+        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": WORDS}});
+        ([(CONTENT_TYPE, "application/json")], error.to_string())
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await });
+    for (more, is_shown) in [(&[][..], true), (&["--profile", "hosted"], false)] {
+        let server = Server::light("regtest", &upstream, "none", more);
+        let mut told = Vec::new();
+        // The first attempts have failed.
+        while !told.iter().any(|text: &String| text.contains("-32000")) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            told = vec![
+                client().get(format!("{}/health", server.http)).send().await.unwrap().text().await.unwrap(),
+                server.ask("rootlight_syncStatus", json!([])).await.to_string(),
+                server.ask("eth_blockNumber", json!([])).await.to_string(),
+            ];
+        }
+        assert_eq!(told.iter().any(|text| text.contains("corp.internal")), is_shown, "{told:?}");
+        let (_, _, log) = server.stop("-TERM");
+        assert!(is_shown || log.contains("db-7.corp.internal"), "{log}");
+    }
+}
