@@ -10,12 +10,11 @@ use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::debug;
 
 use super::metered::Metered;
-use super::places::ClientConnection;
+use super::places::{ClientConnection, Places};
 use super::stream::Stream;
 use super::way_out::{Reply, leave};
 
@@ -43,17 +42,20 @@ where
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Places::new(CONNECTIONS);
     let mut open = JoinSet::new();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         // What has ended is forgotten; the others are no more than the places.
         while open.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, address)) => {
                 let (service, connection) = (service.clone(), ClientConnection::from(address.ip()));
+                let place = places.enter(&connection).await;
                 open.spawn(async move {
-                    let _ = tokio::time::timeout(LIFE, exchange(stream, connection, service)).await;
+                    tokio::select! {
+                        _ = tokio::time::timeout(LIFE, exchange(stream, connection.clone(), service)) => {}
+                        () = connection.close_requested() => {}
+                    }
                     drop(place);
                 });
             }
@@ -74,8 +76,12 @@ where
     let io = TokioIo::new(Metered::new(Stream::Tcp(stream), connection.clone()));
     let client = connection.clone();
     let service = service_fn(move |request| {
-        let (answering, client) = (service.call(request), client.clone());
-        async move { Ok::<_, Infallible>(leave(&client, Reply::free(answering.await?)).await) }
+        let (answering, client, work) = (service.call(request), client.clone(), client.work());
+        async move {
+            let reply = leave(&client, Reply::free(answering.await?)).await;
+            drop(work);
+            Ok::<_, Infallible>(reply)
+        }
     });
     let mut exchange = std::pin::pin!(builder.serve_connection(io, service));
     let ended = tokio::select! {
@@ -89,5 +95,39 @@ where
     };
     if let Err(failure) = ended {
         debug!(%failure, "connection of an operator ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn senders_of_half_a_request_keep_no_probe_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let alive = service_fn(|_| async { Ok(Response::new(Body::from("alive"))) });
+        let serving = tokio::spawn(serve(listener, alive));
+        let mut held = Vec::new();
+        for _ in 0..3 * CONNECTIONS {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /livez HTTP/1.1\r\nHo").await.unwrap();
+            held.push(stream);
+        }
+        let probe = async {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        // Half a request keeps its place for so long, if nobody wants it.
+        let answer = tokio::time::timeout(HEAD, probe).await.expect("the probe has its turn");
+        assert!(answer.ends_with("alive"), "{answer}");
+        serving.abort();
     }
 }
