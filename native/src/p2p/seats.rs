@@ -200,7 +200,7 @@ mod tests {
     async fn a_newcomer_replaces_a_peer_that_is_of_no_use_and_not_another_one() {
         let seats = Seats::new(READY);
         let held: Vec<Seat> =
-            (1..=READY.all).map(|last| seats.enter(at(&format!("192.0.2.{last}"))).unwrap()).collect();
+            (1..=READY.all).map(|last| seats.enter(at(&format!("192.0.{last}.1"))).unwrap()).collect();
         assert!(seats.enter(at("198.51.100.1")).is_none(), "all came a moment ago");
         tokio::time::advance(READY.idle).await;
         held[1..].iter().for_each(Seat::useful);
