@@ -7,29 +7,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rootlight::types::Asker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 const MIB: usize = 1 << 20;
 
 /// Request bodies and WebSocket messages that are being read or answered. Six of the longest (5 MiB) fit at the same
-/// time; parsing one takes about as much memory again.
-static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB));
+/// time; parsing one takes about as much memory again. Half is for one caller.
+static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB, 16 * MIB));
 
 /// Answers that are being computed or that clients have not received yet. Four of the longest (10 MiB) fit at the
-/// same time; computing one takes about as much memory again.
-static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
+/// same time; computing one takes about as much memory again. What one caller leaves is enough for the longest answer, so
+/// that a run of another caller does not wait for unread answers of the first one.
+static ANSWERS: LazyLock<Shared> = LazyLock::new(|| Shared::new(48 * MIB, 36 * MIB));
 
 /// Bytes of the budget of upstream responses that one source can take. The longest response of a source (16 MiB) fits
 /// twice, and the rest is enough for the longest response of another source.
 const UPSTREAMS_EACH: usize = 36 * MIB;
-
-/// Bytes of the budget of answers that the runs of one address can take. The rest is enough for the longest
-/// answer, so that a run of another address does not wait for unread answers of the first one.
-static ANSWERS_EACH: LazyLock<Shares> = LazyLock::new(|| Shares::new(36 * MIB));
 
 /// Responses of upstreams from their first byte until they are verified. The longest fits twice, which is what
 /// parsing it needs, together with many of usual length.
@@ -55,14 +53,14 @@ static FACTS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
 /// are read from disk, so only their index counts.
 static RECORDINGS: LazyLock<Budget> = LazyLock::new(|| Budget::new(192 * MIB));
 
-/// The budget of requests. One address can take at most half of it.
+/// The budget of requests.
 pub fn requests() -> &'static Shared {
     &REQUESTS
 }
 
 /// The budget of answers to clients.
 pub fn answers() -> &'static Budget {
-    &ANSWERS
+    &ANSWERS.all
 }
 
 /// The budget of upstream responses.
@@ -102,9 +100,9 @@ pub(crate) const SMALL_ANSWER: usize = 16 * 1024;
 const LATE_ANSWERS: usize = 32;
 const LATE_ANSWER: Duration = Duration::from_secs(5);
 
-/// Takes bytes of the budget for a finished answer to an address, unless it is small: the way out of the server counts
+/// Takes bytes of the budget for a finished answer to an asker, unless it is small: the way out of the server counts
 /// small ones once the client has unsent answers. Returns `None` if clients have not received too many other answers.
-pub async fn hold_answer(asker: u64, bytes: usize) -> Option<Held> {
+pub async fn hold_answer(asker: Asker, bytes: usize) -> Option<Held> {
     if bytes <= SMALL_ANSWER {
         return Some(Held::default());
     }
@@ -112,27 +110,20 @@ pub async fn hold_answer(asker: u64, bytes: usize) -> Option<Held> {
 }
 
 /// As [`hold_answer`], for an answer of any size.
-pub(crate) async fn hold_bytes(asker: u64, bytes: usize) -> Option<Held> {
-    let own = ANSWERS_EACH.of(asker).take_soon(bytes).await?;
-    let all = ANSWERS.take_soon(bytes).await?;
-    Some(all.also(Narrower::Share, own))
+pub(crate) async fn hold_bytes(asker: Asker, bytes: usize) -> Option<Held> {
+    ANSWERS.take_soon(asker, bytes).await
 }
 
-/// Waits for bytes of the budget of answers for a run of an address, as many as its answer may have; returns `None`
+/// Waits for bytes of the budget of answers for a run of an asker, as many as its answer may have; returns `None`
 /// after `limit`.
-pub(crate) async fn hold_run(asker: u64, bytes: usize, limit: Duration) -> Option<Held> {
-    let share = ANSWERS_EACH.of(asker);
-    let taking = async {
-        let own = share.take(bytes).await;
-        ANSWERS.take(bytes).await.also(Narrower::Share, own)
-    };
-    tokio::time::timeout(limit, taking).await.ok()
+pub(crate) async fn hold_run(asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
+    ANSWERS.take_within(asker, bytes, limit).await
 }
 
-/// Whether a caller waits for bytes of the answer budget, or of the part that this address can take. Clients of the
-/// address that do not read their answers must then make room.
-pub(crate) fn answers_contended(asker: u64) -> bool {
-    ANSWERS.is_contended() || ANSWERS_EACH.is_contended(asker)
+/// Whether somebody waits for bytes of the answer budget, or of a part of it that this asker can take. Clients of the
+/// asker that do not read their answers must then make room.
+pub(crate) fn answers_contended(asker: Asker) -> bool {
+    ANSWERS.is_contended(asker)
 }
 
 /// The error message when a budget has no room for a request or an answer.
@@ -172,7 +163,7 @@ pub struct Held {
 /// A narrower limit that bytes of a budget also count in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Narrower {
-    /// The limit of an address or of a source.
+    /// The limit of a caller or of a source.
     Share = 0,
     /// The limit of all sources of a kind.
     Kind = 1,
@@ -180,10 +171,12 @@ pub(crate) enum Narrower {
     CallersOfSource = 2,
     /// The limit of the callers of all sources.
     Callers = 3,
+    /// The limit of the pages of a caller.
+    Pages = 4,
 }
 
 /// The number of narrower limits.
-const LEVELS: usize = 4;
+const LEVELS: usize = 5;
 
 impl Budget {
     /// A budget of this many bytes.
@@ -269,106 +262,86 @@ impl Budget {
     }
 }
 
-/// A budget of which one client address (an asker, [`Peer::asker`](crate::service::Peer::asker)) gets at most half.
+/// A budget of which one caller ([`Asker::number`]) gets at most a part, and all its pages of other origins at most half of
+/// that part.
 #[derive(Debug)]
 pub struct Shared {
     all: Budget,
-    each: Shares,
+    /// Bytes of one caller.
+    each: usize,
+    /// The part of each caller, and that of its pages.
+    parts: Mutex<BTreeMap<Asker, Arc<Budget>>>,
 }
 
-/// The budget of each asker.
-#[derive(Debug)]
-struct Shares {
-    bytes: usize,
-    each: Mutex<BTreeMap<u64, Arc<Budget>>>,
-}
-
-/// Bytes taken from a shared budget. Dropping them gives them back.
-#[derive(Debug, Default)]
-pub struct Share {
-    held: Held,
-    own: Held,
-    of: Option<Arc<Budget>>,
-}
-
-/// The number of shares above which those that hold nothing are removed.
-const MAX_SHARES: usize = 1_024;
-
-impl Shares {
-    fn new(bytes: usize) -> Self {
-        Self { bytes, each: Mutex::default() }
-    }
-
-    fn of(&self, asker: u64) -> Arc<Budget> {
-        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
-        if each.len() > MAX_SHARES {
-            // A budget with held bytes stays, because their permits refer to its semaphore.
-            each.retain(|_, share| Arc::strong_count(share) > 1 || Arc::strong_count(&share.units) > 1);
-        }
-        each.entry(asker).or_insert_with(|| Arc::new(Budget::new(self.bytes))).clone()
-    }
-
-    fn is_contended(&self, asker: u64) -> bool {
-        let each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
-        each.get(&asker).is_some_and(|share| share.is_contended())
-    }
-}
+/// The number of parts above which those that hold nothing are removed.
+const MAX_PARTS: usize = 1_024;
 
 impl Shared {
-    /// A budget of this many bytes.
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self { all: Budget::new(bytes), each: Shares::new(bytes / 2) }
+    /// A budget of this many bytes, of which one caller gets `each`.
+    pub(crate) fn new(bytes: usize, each: usize) -> Self {
+        Self { all: Budget::new(bytes), each, parts: Mutex::default() }
     }
 
-    /// Waits for bytes for an asker and takes them; returns `None` after `limit`.
-    pub async fn take_within(&self, asker: u64, bytes: usize, limit: Duration) -> Option<Share> {
-        let of = self.each.of(asker);
+    /// Waits for bytes for an asker ([`Peer::asker`](crate::service::Peer::asker)) and takes them; returns `None` after
+    /// `limit`.
+    pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
         let taking = async {
-            let own = of.take(bytes).await;
-            (own, self.all.take(bytes).await)
+            let mut held = Held::default();
+            for (level, part) in self.parts_of(asker) {
+                held = held.also(level, part.take(bytes).await);
+            }
+            held.merge(self.all.take(bytes).await);
+            held
         };
-        let (own, held) = tokio::time::timeout(limit, taking).await.ok()?;
-        Some(Share { held, own, of: Some(of) })
+        tokio::time::timeout(limit, taking).await.ok()
+    }
+
+    /// As [`Budget::take_soon`], for an asker.
+    async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Held> {
+        let mut held = Held::default();
+        for (level, part) in self.parts_of(asker) {
+            held = held.also(level, part.take_soon(bytes).await?);
+        }
+        held.merge(self.all.take_soon(bytes).await?);
+        Some(held)
     }
 
     /// Takes bytes for an asker if they are free now. A refusal makes the budget contended, as waiting does.
     #[must_use]
-    pub fn take_or_refuse(&self, asker: u64, bytes: usize) -> Option<Share> {
-        let of = self.each.of(asker);
-        let own = of.take_or_refuse(bytes)?;
-        Some(Share { held: self.all.take_or_refuse(bytes)?, own, of: Some(of) })
+    pub fn take_or_refuse(&self, asker: Asker, bytes: usize) -> Option<Held> {
+        let mut held = Held::default();
+        for (level, part) in self.parts_of(asker) {
+            held = held.also(level, part.take_or_refuse(bytes)?);
+        }
+        held.merge(self.all.take_or_refuse(bytes)?);
+        Some(held)
     }
 
-    /// Whether a caller waits for bytes of this budget or of this asker's share.
-    pub(crate) fn is_contended(&self, asker: u64) -> bool {
-        self.all.is_contended() || self.each.is_contended(asker)
-    }
-}
-
-impl Share {
-    /// The number of bytes held, rounded up to whole units.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.held.bytes()
+    /// Whether somebody waits for bytes of this budget or of a part that the asker can take.
+    pub(crate) fn is_contended(&self, asker: Asker) -> bool {
+        let parts = self.parts();
+        let is_contended = |asker: Asker| parts.get(&asker).is_some_and(|part| part.is_contended());
+        self.all.is_contended() || is_contended(asker.number.into()) || is_contended(asker)
     }
 
-    /// Whether a caller waits for bytes of this budget or of this asker's share.
-    #[must_use]
-    pub fn is_contended(&self) -> bool {
-        REQUESTS.all.is_contended() || self.of.as_ref().is_some_and(|of| of.is_contended())
+    /// What the bytes of an asker count in, the narrowest first: who waits for a wide limit has its bytes of the narrow one.
+    fn parts_of(&self, asker: Asker) -> impl Iterator<Item = (Narrower, Arc<Budget>)> {
+        let pages = (asker.page != 0).then(|| (Narrower::Pages, self.part(asker, self.each / 2)));
+        let caller = (Narrower::Share, self.part(asker.number.into(), self.each));
+        pages.into_iter().chain([caller])
     }
 
-    /// Gives back all but `bytes`.
-    pub(crate) fn shrink_to(&mut self, bytes: usize) {
-        self.held.shrink_to(bytes);
-        self.own.shrink_to(bytes);
+    fn part(&self, asker: Asker, bytes: usize) -> Arc<Budget> {
+        let mut parts = self.parts();
+        if parts.len() > MAX_PARTS {
+            // A budget with held bytes stays, because their permits refer to its semaphore.
+            parts.retain(|_, part| Arc::strong_count(part) > 1 || Arc::strong_count(&part.units) > 1);
+        }
+        parts.entry(asker).or_insert_with(|| Arc::new(Budget::new(bytes))).clone()
     }
 
-    /// Adds bytes of the same asker.
-    pub fn merge(&mut self, other: Self) {
-        self.held.merge(other.held);
-        self.own.merge(other.own);
-        self.of = self.of.take().or(other.of);
+    fn parts(&self) -> MutexGuard<'_, BTreeMap<Asker, Arc<Budget>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -457,25 +430,53 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_address_gets_at_most_half_of_a_shared_budget() {
-        let shared = Shared::new(8 * UNIT);
+    async fn one_caller_gets_at_most_its_part_of_a_shared_budget() {
+        let shared = Shared::new(8 * UNIT, 4 * UNIT);
         let moment = Duration::from_millis(20);
-        let greedy = shared.take_within(1, 3 * UNIT, moment).await.unwrap();
-        assert!(shared.take_within(1, 2 * UNIT, moment).await.is_none());
-        assert!(shared.take_or_refuse(1, 2 * UNIT).is_none() && greedy.is_contended());
-        let mut other = shared.take_or_refuse(2, 3 * UNIT).unwrap();
-        other.merge(shared.take_or_refuse(2, UNIT).unwrap());
+        let [one, two, three] = [1, 2, 3].map(Asker::from);
+        let greedy = shared.take_within(one, 3 * UNIT, moment).await.unwrap();
+        assert!(shared.take_within(one, 2 * UNIT, moment).await.is_none());
+        assert!(shared.take_or_refuse(one, 2 * UNIT).is_none());
+        assert!(shared.is_contended(one) && !shared.is_contended(two));
+        let mut other = shared.take_or_refuse(two, 3 * UNIT).unwrap();
+        other.merge(shared.take_or_refuse(two, UNIT).unwrap());
         assert_eq!((greedy.bytes(), other.bytes()), (3 * UNIT, 4 * UNIT));
-        assert!(shared.take_or_refuse(3, 2 * UNIT).is_none(), "the whole budget is limited too");
+        assert!(shared.take_or_refuse(three, 2 * UNIT).is_none(), "the whole budget is limited too");
         drop((greedy, other));
-        assert!(shared.take_or_refuse(3, 4 * UNIT).is_some());
+        assert!(shared.take_or_refuse(three, 4 * UNIT).is_some());
     }
 
-    /// Answers of one address that nobody receives leave room for the longest answer of another.
+    /// A page in the operator's browser has the address of the operator's wallet.
     #[tokio::test(start_paused = true)]
-    async fn runs_of_one_address_leave_room_for_a_run_of_another() {
+    async fn the_pages_of_a_caller_leave_half_of_its_part_to_its_programs() {
+        let shared = Shared::new(16 * UNIT, 8 * UNIT);
+        let moment = Duration::from_millis(20);
+        let (program, pages) = (Asker::from(1), Asker { number: 1, page: 1 });
+        let mut held = shared.take_or_refuse(pages, 3 * UNIT).unwrap();
+        held.merge(shared.take_within(pages, UNIT, moment).await.unwrap());
+        assert!(shared.take_or_refuse(pages, UNIT).is_none());
+        assert!(shared.take_within(pages, UNIT, moment).await.is_none());
+        assert!(shared.is_contended(pages) && !shared.is_contended(program), "programs have time");
+        let mut own = shared.take_or_refuse(program, 4 * UNIT).unwrap();
+        assert!(shared.take_or_refuse(program, UNIT).is_none(), "pages count in the caller's part");
+        held.shrink_to(UNIT);
+        own.merge(shared.take_or_refuse(program, 3 * UNIT).unwrap());
+        assert!(shared.take_or_refuse(pages, UNIT).is_none(), "programs may take what pages leave");
+        drop((own, held));
+        assert!(shared.take_or_refuse(pages, 4 * UNIT).is_some());
+    }
+
+    /// Answers of one caller that nobody receives leave room for the longest answer of another, and those of its pages for
+    /// the longest of its programs.
+    #[tokio::test(start_paused = true)]
+    async fn runs_of_one_caller_leave_room_for_a_run_of_another() {
         let (limit, moment) = (Duration::from_secs(5), Duration::from_millis(20));
-        let (greedy, other) = (u64::MAX, u64::MAX - 1);
+        let (greedy, other) = (Asker::from(u64::MAX), Asker::from(u64::MAX - 1));
+        let pages = Asker { page: 1, ..greedy };
+        let unread = hold_run(pages, 10 * MIB, limit).await.unwrap();
+        assert!(hold_run(pages, 10 * MIB, moment).await.is_none());
+        assert!(hold_run(greedy, 20 * MIB, moment).await.is_some());
+        drop(unread);
         let mut held = hold_run(greedy, 30 * MIB, limit).await.unwrap();
         assert!(hold_run(greedy, 10 * MIB, moment).await.is_none());
         assert!(hold_run(other, 10 * MIB, limit).await.is_some());

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rootlight::types::Asker;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -38,8 +39,8 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 /// The largest number of remembered addresses. Beyond it all are forgotten.
 const MAX_REMEMBERED: usize = 1_024;
 
-/// The addresses (`Peer::asker`) whose work did not pause, and the times at which they are forgotten.
-static COARSE_UNTIL: Mutex<BTreeMap<u64, Instant>> = Mutex::new(BTreeMap::new());
+/// The askers (`Peer::asker`) whose work did not pause, and the times at which they are forgotten.
+static COARSE_UNTIL: Mutex<BTreeMap<Asker, Instant>> = Mutex::new(BTreeMap::new());
 
 /// The number of threads that do long work now.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
@@ -50,7 +51,7 @@ thread_local! {
     /// Whether this thread does long work. Brief messages run on the threads that serve connections.
     static WORKS: Cell<bool> = const { Cell::new(false) };
     /// The address for which this thread does long work, if any.
-    static ASKER: Cell<Option<u64>> = const { Cell::new(None) };
+    static ASKER: Cell<Option<Asker>> = const { Cell::new(None) };
     /// Held as long as the long work of this thread runs apart.
     static APART: RefCell<Option<Apart>> = const { RefCell::new(None) };
 }
@@ -71,7 +72,7 @@ impl Moment {
 /// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
 /// many run at the same time. The work calls [`pause`] often, if it can. `asker` is the client address that it is for.
 pub(crate) fn spawn_lowered<T: Send + 'static>(
-    asker: Option<u64>,
+    asker: Option<Asker>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
     spawn_blocking(move || {
@@ -152,7 +153,7 @@ fn is_coarse(used: Duration) -> bool {
 }
 
 /// Notes that work for an address did not pause, until the given time.
-fn remember(asker: u64, end: Instant) {
+fn remember(asker: Asker, end: Instant) {
     let mut until = COARSE_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
     if until.len() >= MAX_REMEMBERED {
         until.clear();
@@ -161,7 +162,7 @@ fn remember(asker: u64, end: Instant) {
 }
 
 /// Whether work for an address recently did not pause.
-fn is_remembered(asker: u64, now: Instant) -> bool {
+fn is_remembered(asker: Asker, now: Instant) -> bool {
     let mut until = COARSE_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
     let is_remembered = until.get(&asker).is_some_and(|until| *until > now);
     if !is_remembered {
@@ -180,7 +181,7 @@ pub(crate) fn processors() -> usize {
 struct RunningThread;
 
 impl RunningThread {
-    fn begin(asker: Option<u64>) -> Self {
+    fn begin(asker: Option<Asker>) -> Self {
         AT_WORK.fetch_add(1, Ordering::Relaxed);
         WORKS.set(true);
         ASKER.set(asker);
@@ -230,6 +231,7 @@ fn lower_by(nicer: i32) {
 mod tests {
     use std::time::{Duration, Instant};
 
+    use rootlight::types::Asker;
     use rustix::process::getpriority_process;
 
     const HOUR: Duration = Duration::from_secs(3_600);
@@ -268,7 +270,7 @@ mod tests {
     async fn work_of_an_address_whose_work_did_not_pause_runs_apart_from_its_beginning() {
         use super::{APART, remember, spawn_lowered};
         let is_apart = || APART.with_borrow(Option::is_some);
-        let (coarse, other) = (u64::MAX - 21, u64::MAX - 22);
+        let [coarse, other] = [21, 22].map(|last| Asker::from(u64::MAX - last));
         remember(coarse, Instant::now() + HOUR);
         assert!(spawn_lowered(Some(coarse), is_apart).await.unwrap());
         assert!(!spawn_lowered(Some(other), is_apart).await.unwrap());
@@ -277,7 +279,7 @@ mod tests {
     #[test]
     fn an_address_is_forgotten_when_its_time_is_over() {
         use super::{is_remembered, remember};
-        let (asker, now) = (u64::MAX - 24, Instant::now());
+        let (asker, now) = (Asker::from(u64::MAX - 24), Instant::now());
         remember(asker, now + HOUR);
         assert!(is_remembered(asker, now) && is_remembered(asker, now + HOUR / 2));
         assert!(!is_remembered(asker, now + HOUR));
@@ -294,7 +296,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_does_not_pause_while_all_processors_are_busy_is_found() {
         use super::{APART, COARSE, COARSE_UNTIL, RunningThread, pause, processors, spawn_lowered};
-        let asker = u64::MAX - 23;
+        let asker = Asker::from(u64::MAX - 23);
         let run = move || {
             let _busy: Vec<RunningThread> =
                 (0..super::processors()).map(|_| RunningThread::begin(Some(asker))).collect();

@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
 use rootlight::rpc::envelope::{BATCH_LIMIT, write_error};
 use rootlight::rpc::{Answer, Connection, Profile, is_gone, notifications, poll_message};
-use rootlight::types::KEY_ASKERS;
+use rootlight::types::{Asker, KEY_ASKERS};
 use tokio::sync::watch;
 
 use crate::bans::HostBans;
@@ -183,14 +183,16 @@ impl Peer {
         Self { address: IpAddr::V6(Ipv6Addr::from_bits(network << 64)), ..self }
     }
 
-    /// A number for the address, by which filters and memory are divided.
+    /// The asker by which memory and questions to upstreams are divided: the address or API key, or all pages of other
+    /// origins there as one, because one page can have many origins.
     #[must_use]
-    pub fn asker(&self) -> u64 {
-        match self.address {
+    pub fn asker(&self) -> Asker {
+        let number = match self.address {
             IpAddr::V4(address) => u64::from(address.to_bits()),
             // IPv4 addresses give numbers below 2^32; no /64 network in use begins with 32 zero bits.
             IpAddr::V6(address) => u64::try_from(address.to_bits() >> 64).unwrap_or(u64::MAX),
-        }
+        };
+        Asker { number, page: u128::from(self.page != 0) }
     }
 }
 
@@ -270,7 +272,7 @@ impl Caller {
 }
 
 fn connection(peer: Peer, terms: Terms) -> Connection {
-    Connection::new(peer.asker(), peer.connection)
+    Connection::new(peer.asker().number, peer.connection)
         .with_profile(terms.profile)
         .with_rights(terms.rights)
         .with_operator(terms.operator)
@@ -371,9 +373,9 @@ mod tests {
         let (one, two) = (at("192.0.2.1", Some(7)), at("2001:db8::1", Some(7)));
         assert_eq!((one.address, one.asker()), (two.address, two.asker()));
         assert_ne!(one.connection, two.connection);
-        assert_eq!(one.asker(), KEY_ASKERS.start + 7);
+        assert_eq!(one.asker().number, KEY_ASKERS.start + 7);
         let last = at("192.0.2.1", Some(u32::MAX));
-        assert!(KEY_ASKERS.contains(&last.asker()));
+        assert!(KEY_ASKERS.contains(&last.asker().number));
         for other in [at("192.0.2.1", Some(8)), at("192.0.2.1", None), last] {
             assert!(one.address != other.address && one.asker() != other.asker());
         }
@@ -394,6 +396,11 @@ mod tests {
             [None, Some("https://a.example"), Some("https://b.example"), Some("null")].map(page)
         );
         assert_eq!(at(Some("https://a.example"), Some(7)).peer.page, 0);
+        // One page can have many origins, so that all are one asker beside the programs.
+        let asker = |page| at(page, None).peer.asker();
+        let [program, page] = [None, Some("https://a.example")].map(asker);
+        assert!(program != page && program.number == page.number);
+        assert!([Some("https://b.example"), Some("null")].map(asker) == [page; 2]);
         // Frames that send no origin are told apart all the same: by message, or by WebSocket.
         let frames = [at(Some("null"), None), at(Some("null"), None)];
         let sockets = frames.each_ref().map(|frame| frame.with_subscriptions(9));

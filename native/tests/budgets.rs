@@ -4,6 +4,8 @@
 mod common;
 #[path = "budgets/largest.rs"]
 mod largest;
+#[path = "budgets/pages.rs"]
+mod pages;
 #[path = "budgets/peer.rs"]
 mod peer;
 #[path = "budgets/sources.rs"]
@@ -85,13 +87,17 @@ async fn a_long_body_waits_for_room_and_then_gets_503() {
 async fn answers_wait_while_others_are_unsent_and_then_fail() {
     let _turn = ANSWERS.lock().await;
     let all = budget::answers().all();
-    assert_eq!(budget::hold_answer(7, 1_000).await.unwrap().bytes(), 0, "short answers are not counted");
+    assert_eq!(
+        budget::hold_answer(7.into(), 1_000).await.unwrap().bytes(),
+        0,
+        "short answers are not counted"
+    );
     let spent = budget::answers().try_take(all).unwrap();
     let started = Instant::now();
-    assert!(budget::hold_answer(7, 1 << 20).await.is_none());
+    assert!(budget::hold_answer(7.into(), 1 << 20).await.is_none());
     assert!(started.elapsed() >= Duration::from_secs(4) && !budget::answers().is_contended());
     drop(spent);
-    assert_eq!(budget::hold_answer(7, 1 << 20).await.unwrap().bytes(), 1 << 20);
+    assert_eq!(budget::hold_answer(7.into(), 1 << 20).await.unwrap().bytes(), 1 << 20);
 }
 
 /// Answers with as many bytes as the message says, and takes nothing of the budget for them.

@@ -68,17 +68,17 @@ impl Attempts {
 
     /// Notes that this client has sent a message.
     pub(super) fn sent(&self, peer: Peer) {
-        self.sent_at(peer.asker(), || self.now());
+        self.sent_at(peer.asker().number, || self.now());
     }
 
     /// Whether a message of this client may be tried.
     pub(super) fn allows(&self, peer: Peer) -> bool {
-        self.allows_at(peer.asker(), self.now())
+        self.allows_at(peer.asker().number, self.now())
     }
 
     /// Notes how long an attempt took.
     pub(super) fn took(&self, peer: Peer, time: Duration) {
-        self.took_at(peer.asker(), time, self.now());
+        self.took_at(peer.asker().number, time, self.now());
     }
 
     /// The longest attempt.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::budget::{Share, Shared};
+use crate::budget::{Held, Shared};
 use crate::priority;
 use crate::runs::{self, Runs, Size};
 use crate::service::Peer;
@@ -29,13 +29,13 @@ pub(super) struct Answering {
 /// A response, and the bytes of the budget that it takes until it is sent.
 pub(super) struct Answer {
     pub(super) payload: Vec<u8>,
-    pub(super) held: Share,
+    pub(super) held: Held,
 }
 
 impl Default for Answering {
     fn default() -> Self {
         // One processor at least is left to others, if there are several.
-        Self { turns: Runs::without_pauses(), bytes: Shared::new(BYTES) }
+        Self { turns: Runs::without_pauses(), bytes: Shared::new(BYTES, BYTES / 2) }
     }
 }
 

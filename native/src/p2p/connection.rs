@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
+use rootlight::types::Asker;
 use rootlight_p2p::message::{Message, Push, Request};
 use rootlight_p2p::rlpx::{MAX_FRAME_READ, MAX_FRAME_SENT};
 use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, SendError, Session};
@@ -16,8 +17,8 @@ use tokio::time::{Instant, timeout};
 
 use super::answering::{Answer, Answering};
 use super::error::PeerError;
-use super::places::{Asker, Minute, Place};
-use crate::budget::Share;
+use super::places::{Minute, Place};
+use crate::budget::Held;
 use crate::priority;
 use crate::service;
 use crate::upstream::intake::{Incoming, Intake, NoRoom, SHORT, Unread};
@@ -88,7 +89,7 @@ pub(super) trait Host: Send + Sync + 'static {
 
 /// A message for the peer.
 pub(super) struct Order {
-    pub(super) asker: Asker,
+    pub(super) asker: Option<Asker>,
     pub(super) what: What,
     /// Gets the message with the response, and of a push nothing once it is on its way.
     pub(super) reply: Reply,
@@ -173,7 +174,7 @@ pub(super) struct Exchange {
     /// The peer's requests. The next one is answered when the response before is sent.
     asked: VecDeque<Asked>,
     /// Room that a response takes until the socket has it.
-    unsent: Option<Share>,
+    unsent: Option<Held>,
     /// The longest responses to our questions, in bytes, and until when they may come.
     allowed: BTreeMap<usize, Instant>,
     /// Since when the peer is not read because there is no room for what it sends.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rootlight::types::Asker;
 use rootlight_p2p::message::{Message, Push, Request};
 use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, HANDSHAKE_TIMEOUT_MS, Peer, Session};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 
 use super::connection::{Clock, Connection, ENDED_FOR_ROOM, Exchange, Host, Order, READ_BYTES, What};
 use super::error::PeerError;
-use super::places::{Asker, Minute, Place, Places, Sizes};
+use super::places::{Minute, Place, Places, Sizes};
 use crate::upstream::intake::{Incoming, Unread};
 
 /// Places for questions of callers. A peer sends 100 responses a second.
@@ -91,7 +92,11 @@ impl Link {
     ///
     /// # Errors
     /// Too many questions of the caller wait.
-    pub(super) async fn turn(self: &Arc<Self>, asker: Asker, request: &Request) -> Result<Turn, PeerError> {
+    pub(super) async fn turn(
+        self: &Arc<Self>,
+        asker: Option<Asker>,
+        request: &Request,
+    ) -> Result<Turn, PeerError> {
         let [own, callers, chunks] = &self.places;
         let places = match (request, asker) {
             (Request::Chunk(_), _) => chunks,
@@ -111,7 +116,7 @@ impl Link {
     }
 
     /// Sends a message without an id.
-    pub(super) async fn push(&self, asker: Asker, push: Push<'_>) -> Result<(), PeerError> {
+    pub(super) async fn push(&self, asker: Option<Asker>, push: Push<'_>) -> Result<(), PeerError> {
         let what = What::Push(Message::Push(push).encode());
         let (reply, sent) = oneshot::channel();
         self.order(Order { asker, what, reply, place: None }).await?;

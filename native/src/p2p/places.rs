@@ -8,15 +8,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rootlight::types::Asker;
 use rootlight_p2p::session::RateWindow;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::error::PeerError;
 use crate::runs::Turns;
-
-/// Who asks: a caller, or `None` for the program itself.
-pub(super) type Asker = Option<u64>;
 
 /// Most questions of one caller that wait for a place.
 const MAX_WAITING: usize = 1_024;
@@ -47,17 +45,17 @@ pub(super) struct Places {
 
 #[derive(Default)]
 struct State {
-    /// The number of places of each caller that has some.
-    held: BTreeMap<Asker, usize>,
-    waiting: Turns<Asker, VecDeque<oneshot::Sender<Place>>>,
+    /// The number of places of each caller that has some; `None` is the program itself.
+    held: BTreeMap<Option<Asker>, usize>,
+    waiting: Turns<Option<Asker>, VecDeque<oneshot::Sender<Place>>>,
     /// When each doubtful caller ceases to be.
-    doubtful: BTreeMap<Asker, Instant>,
+    doubtful: BTreeMap<Option<Asker>, Instant>,
 }
 
 /// The right to ask. Dropping it gives the place to the next caller.
 pub(super) struct Place {
     places: Arc<Places>,
-    asker: Asker,
+    asker: Option<Asker>,
     /// Whether its owner received it. If not, dropping it does not free a place.
     given: bool,
 }
@@ -72,7 +70,7 @@ impl Places {
     }
 
     /// Waits for a place; `None` if too many questions of this caller wait.
-    pub(super) async fn enter(self: &Arc<Self>, asker: Asker) -> Option<Place> {
+    pub(super) async fn enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<Place> {
         let turn = {
             let mut state = self.state();
             if state.has_room(asker, self.sizes, Instant::now()) {
@@ -93,12 +91,12 @@ impl Places {
         turn.await.ok()
     }
 
-    fn place(self: &Arc<Self>, asker: Asker) -> Place {
+    fn place(self: &Arc<Self>, asker: Option<Asker>) -> Place {
         Place { places: self.clone(), asker, given: true }
     }
 
     /// Frees a place, and gives places to all who may have one now.
-    fn leave(self: &Arc<Self>, asker: Asker) {
+    fn leave(self: &Arc<Self>, asker: Option<Asker>) {
         let (mut state, now) = (self.state(), Instant::now());
         state.give_back(asker);
         while let Some((next, sender)) = state.next(self.sizes, now) {
@@ -111,7 +109,7 @@ impl Places {
     }
 
     /// Notes that a question of this caller was left unanswered.
-    fn doubt(&self, asker: Asker) {
+    fn doubt(&self, asker: Option<Asker>) {
         let (mut state, now) = (self.state(), Instant::now());
         state.doubtful.retain(|_, until| *until > now);
         if state.doubtful.len() >= MAX_CALLERS {
@@ -123,8 +121,8 @@ impl Places {
 }
 
 impl State {
-    fn has_room(&self, asker: Asker, sizes: Sizes, now: Instant) -> bool {
-        let is_doubtful = |asker: &Asker| self.doubtful.get(asker).is_some_and(|until| *until > now);
+    fn has_room(&self, asker: Option<Asker>, sizes: Sizes, now: Instant) -> bool {
+        let is_doubtful = |asker: &Option<Asker>| self.doubtful.get(asker).is_some_and(|until| *until > now);
         let held_in_doubt = || -> usize {
             self.held.iter().filter(|(asker, _)| is_doubtful(asker)).map(|(_, held)| held).sum()
         };
@@ -133,7 +131,7 @@ impl State {
             && (!is_doubtful(&asker) || held_in_doubt() < sizes.doubtful)
     }
 
-    fn give_back(&mut self, asker: Asker) {
+    fn give_back(&mut self, asker: Option<Asker>) {
         let held = self.held.get(&asker).map_or(0, |held| held.saturating_sub(1));
         match held {
             0 => drop(self.held.remove(&asker)),
@@ -142,7 +140,7 @@ impl State {
     }
 
     /// The first waiting question of the next caller, in the order of turns, that may have a place.
-    fn next(&mut self, sizes: Sizes, now: Instant) -> Option<(Asker, oneshot::Sender<Place>)> {
+    fn next(&mut self, sizes: Sizes, now: Instant) -> Option<(Option<Asker>, oneshot::Sender<Place>)> {
         let next = self.waiting.in_turn().map(|(asker, _)| *asker);
         let asker = { next }.find(|asker| self.has_room(*asker, sizes, now))?;
         let (sender, _) = self.waiting.serve(asker, |queue| (queue.pop_front(), queue.is_empty()));
@@ -151,7 +149,7 @@ impl State {
 }
 
 impl Place {
-    pub(super) const fn asker(&self) -> Asker {
+    pub(super) const fn asker(&self) -> Option<Asker> {
         self.asker
     }
 
@@ -172,7 +170,7 @@ impl Drop for Place {
 /// The messages of a minute, shared out among callers.
 pub(super) struct Minute {
     limit: u64,
-    sent: BTreeMap<u64, RateWindow>,
+    sent: BTreeMap<Asker, RateWindow>,
     /// When the next message beyond a share may be sent.
     next_ms: u64,
 }
@@ -211,7 +209,7 @@ impl Minute {
     }
 
     /// Counts a message of a caller; `false` if it has had its share while `room` messages are left.
-    pub(super) fn take(&mut self, asker: u64, now_ms: u64, room: u64) -> bool {
+    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, room: u64) -> bool {
         let left = room.saturating_sub(self.limit / OWN_PART);
         if self.sent.len() >= MAX_CALLERS {
             let limit = self.limit;

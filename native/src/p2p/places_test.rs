@@ -4,16 +4,17 @@ use super::*;
 
 const SIZES: Sizes = Sizes { all: 3, each: 2, doubtful: 1 };
 
-const GREEDY: Asker = Some(1);
-const OTHER: Asker = Some(2);
+/// The pages of a caller, and its programs.
+const GREEDY: Option<Asker> = Some(Asker { number: 2, page: 1 });
+const OTHER: Option<Asker> = Some(Asker { number: 2, page: 0 });
 
 /// Takes a place at once, if there is one.
-async fn try_enter(places: &Arc<Places>, asker: Asker) -> Option<Place> {
+async fn try_enter(places: &Arc<Places>, asker: Option<Asker>) -> Option<Place> {
     tokio::time::timeout(Duration::ZERO, places.enter(asker)).await.ok().flatten()
 }
 
 /// Asks many questions of a caller, each of which a peer leaves unanswered for 6 s.
-fn flood(places: &Arc<Places>, asker: Asker, questions: usize) {
+fn flood(places: &Arc<Places>, asker: Option<Asker>, questions: usize) {
     for _ in 0..questions {
         let places = places.clone();
         tokio::spawn(async move {
@@ -55,7 +56,7 @@ async fn unanswered_questions_of_a_caller_keep_no_other_waiting() {
 async fn callers_whose_questions_are_left_unanswered_share_one_place() {
     let places = Places::new(SIZES);
     for caller in 10..15 {
-        flood(&places, Some(caller), 50);
+        flood(&places, Some(caller.into()), 50);
     }
     // The first unanswered question of each.
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -74,7 +75,7 @@ async fn callers_take_turns_and_doubt_ends() {
     let places = Places::new(Sizes { all: 1, each: 1, doubtful: 1 });
     let first = places.enter(None).await.unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
-    for asker in [GREEDY, GREEDY, GREEDY, GREEDY, OTHER, Some(3)] {
+    for asker in [GREEDY, GREEDY, GREEDY, GREEDY, OTHER, Some(3.into())] {
         let (places, order) = (places.clone(), order.clone());
         tokio::spawn(async move {
             let place = places.enter(asker).await.unwrap();
@@ -86,7 +87,7 @@ async fn callers_take_turns_and_doubt_ends() {
     }
     drop(first);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(order.lock().unwrap()[..3], [GREEDY, OTHER, Some(3)]);
+    assert_eq!(order.lock().unwrap()[..3], [GREEDY, OTHER, Some(3.into())]);
     let places = Places::new(SIZES);
     places.enter(GREEDY).await.unwrap().unanswered();
     let held = places.enter(GREEDY).await.unwrap();
@@ -115,7 +116,7 @@ fn the_messages_of_a_minute_are_shared_out() {
     let (mut minute, mut all) = (Minute::new(1_000), RateWindow::new(1_000));
     let mut sent_by = |asker: u64| {
         let mut sent = 0;
-        while minute.take(asker, 5_000, all.room(5_000)) {
+        while minute.take(asker.into(), 5_000, all.room(5_000)) {
             all.take(5_000, 1).unwrap();
             sent += 1;
         }
@@ -127,7 +128,7 @@ fn the_messages_of_a_minute_are_shared_out() {
     // Beyond its share, a caller is served slowly, and leaves a part to others.
     let (mut minute, mut all, mut slowly) = (Minute::new(1_000), RateWindow::new(1_000), 0);
     for now in (5_000..60_000).step_by(5) {
-        if minute.take(1, now, all.room(now)) {
+        if minute.take(1.into(), now, all.room(now)) {
             all.take(now, 1).unwrap();
             slowly += u64::from(now > 10_000);
         }
@@ -135,5 +136,5 @@ fn the_messages_of_a_minute_are_shared_out() {
     assert!((50..=200).contains(&slowly), "{slowly}");
     assert!((150..=250).contains(&all.room(60_000)), "{}", all.room(60_000));
     // A minute later all is as at first.
-    assert!(minute.take(1, 130_000, all.room(130_000)));
+    assert!(minute.take(1.into(), 130_000, all.room(130_000)));
 }

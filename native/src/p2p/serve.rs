@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
 use quick_cache::sync::Cache;
-use rootlight::types::BlockRef;
+use rootlight::types::{Asker, BlockRef};
 use rootlight_p2p::message::{Items, Message, Parent, Push, Request, Status, list_payload};
 use rootlight_p2p::rlpx::{HandshakeSecrets, MAX_FRAME_SENT, NodeId, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
@@ -125,10 +125,10 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
 
 /// The ways in of the addresses that are served.
 #[derive(Default)]
-struct Intakes(Mutex<BTreeMap<u64, Intake>>);
+struct Intakes(Mutex<BTreeMap<Asker, Intake>>);
 
 impl Intakes {
-    fn of(&self, asker: u64) -> Intake {
+    fn of(&self, asker: Asker) -> Intake {
         let mut each = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         each.retain(|_, intake| intake.is_used());
         each.entry(asker).or_insert_with(|| Intake::of_served_address(UNREAD_EACH)).clone()

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, hex, keccak256};
 use quick_cache::sync::Cache;
+use rootlight::types::Asker;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
@@ -34,7 +35,7 @@ pub(crate) struct Submitter {
     service: Arc<dyn Service>,
     runtime: Handle,
     /// What waits, by address. An address with an entry has a task that sends.
-    waiting: Arc<Mutex<BTreeMap<u64, Waiting>>>,
+    waiting: Arc<Mutex<BTreeMap<Asker, Waiting>>>,
 }
 
 /// The transactions of one address that wait.
@@ -105,7 +106,7 @@ fn is_new(sent: &Cache<B256, Instant>, hash: &B256) -> bool {
 async fn send_all(
     service: Arc<dyn Service>,
     sent: Arc<Cache<B256, Instant>>,
-    waiting: Arc<Mutex<BTreeMap<u64, Waiting>>>,
+    waiting: Arc<Mutex<BTreeMap<Asker, Waiting>>>,
     peer: Peer,
 ) {
     let (asker, caller) = (peer.asker(), Caller::new(peer, None));

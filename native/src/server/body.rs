@@ -7,11 +7,12 @@ use std::time::Duration;
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::Request;
 use futures::StreamExt;
+use rootlight::types::Asker;
 use tokio::time::{Instant, timeout};
 
 use super::limits::Limits;
 use super::places::FREE_BYTES;
-use crate::budget::{self, NO_ROOM, Share};
+use crate::budget::{self, Held, NO_ROOM};
 use crate::priority;
 
 /// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
@@ -28,7 +29,7 @@ const REST: Duration = Duration::from_millis(2);
 const MAX_RESTING: usize = 1_024;
 
 /// The time at which an address may read its next piece while long work occupies all processors.
-static RESTS: Mutex<BTreeMap<u64, Instant>> = Mutex::new(BTreeMap::new());
+static RESTS: Mutex<BTreeMap<Asker, Instant>> = Mutex::new(BTreeMap::new());
 
 /// The time between two checks whether others wait for the bytes that a stalled body holds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -51,7 +52,7 @@ pub(crate) enum Unread {
 }
 
 /// Reads a body up to the limit. Returns it with the bytes of the request budget that it holds.
-pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Result<(Vec<u8>, Share), Unread> {
+pub(crate) async fn read(request: Request, asker: Asker, limits: &Limits) -> Result<(Vec<u8>, Held), Unread> {
     let most = limits.message_bytes;
     let announced = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
     if announced > most.saturating_add(SURPLUS_BYTES) {
@@ -60,9 +61,9 @@ pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Resul
     let until = Instant::now() + limits.body_timeout;
     let exact = request.body().size_hint().exact().is_some();
     let mut chunks = request.into_body().into_data_stream();
-    let (mut body, mut held) = (Vec::new(), Share::default());
+    let (mut body, mut held) = (Vec::new(), Held::default());
     let (mut surplus, mut piece) = (0_usize, 0_usize);
-    while let Some(chunk) = next(&mut chunks, until, &held).await? {
+    while let Some(chunk) = next(&mut chunks, until, (asker, &held)).await? {
         piece = piece.saturating_add(chunk.len());
         if piece >= PIECE {
             piece = 0;
@@ -82,7 +83,7 @@ pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Resul
             body.extend_from_slice(&chunk);
             continue;
         }
-        (body, held) = (Vec::new(), Share::default());
+        (body, held) = (Vec::new(), Held::default());
         surplus = surplus.saturating_add(chunk.len());
         if surplus > SURPLUS_BYTES {
             break;
@@ -95,7 +96,7 @@ pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Resul
 }
 
 /// The time at which an asker that has read a piece may read the next one. All its bodies share these times.
-fn next_piece(asker: u64, now: Instant) -> Instant {
+fn next_piece(asker: Asker, now: Instant) -> Instant {
     let mut rests = RESTS.lock().unwrap_or_else(PoisonError::into_inner);
     if rests.len() >= MAX_RESTING {
         rests.clear();
@@ -106,14 +107,18 @@ fn next_piece(asker: u64, now: Instant) -> Instant {
 }
 
 /// Reads the next chunk. A body that holds bytes of the budget must make progress while others wait for them.
-async fn next(chunks: &mut BodyDataStream, until: Instant, held: &Share) -> Result<Option<Bytes>, Unread> {
+async fn next(
+    chunks: &mut BodyDataStream,
+    until: Instant,
+    (asker, held): (Asker, &Held),
+) -> Result<Option<Bytes>, Unread> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match timeout(left.min(PATIENCE), chunks.next()).await {
             Ok(None) => return Ok(None),
             Ok(Some(Ok(chunk))) => return Ok(Some(chunk)),
             Ok(Some(Err(_))) => return Err(Unread::Broken),
-            Err(_) if left <= PATIENCE || (held.bytes() > 0 && held.is_contended()) => {
+            Err(_) if left <= PATIENCE || (held.bytes() > 0 && budget::requests().is_contended(asker)) => {
                 return Err(Unread::TooSlow);
             }
             Err(_) => {}
@@ -129,10 +134,10 @@ mod tests {
     fn bodies_of_one_address_share_the_times_at_which_they_are_read() {
         let (now, one, other) = (Instant::now(), u64::MAX - 7, u64::MAX - 8);
         assert_eq!(
-            [one, one, other, one].map(|asker| next_piece(asker, now)),
+            [one, one, other, one].map(|asker| next_piece(asker.into(), now)),
             [1, 2, 1, 3].map(|n| now + REST * n)
         );
         let later = now + Duration::from_secs(1);
-        assert_eq!(next_piece(one, later), later + REST, "a pause is not made up for");
+        assert_eq!(next_piece(one.into(), later), later + REST, "a pause is not made up for");
     }
 }

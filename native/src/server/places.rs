@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
+use rootlight::types::Asker;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::budget::{self, Held, SMALL_ANSWER, Share, milliseconds as now};
+use crate::budget::{self, Held, SMALL_ANSWER, milliseconds as now};
 use crate::crowd::Crowd;
 use crate::service::Peer;
 
@@ -55,8 +56,8 @@ pub(crate) struct ClientConnection {
     pub(crate) is_unix: bool,
     /// The client of a WebSocket that a trusted proxy passes on.
     forwarded: OnceLock<Peer>,
-    /// Who answers are counted for, by [`Peer::asker`]: the client, or its API key.
-    asker: AtomicU64,
+    /// Who messages and answers are counted for: the client or its API key, or its pages.
+    asker: Mutex<Asker>,
     /// Number of messages that are being read or answered.
     working: AtomicUsize,
     /// The time when the last of them was answered, in milliseconds.
@@ -76,7 +77,7 @@ pub(crate) struct ClientConnection {
 #[derive(Debug, Default)]
 struct Inbound {
     bytes: usize,
-    held: Share,
+    held: Held,
     /// The time of its first byte.
     since: Option<Instant>,
 }
@@ -117,7 +118,7 @@ impl ClientConnection {
             source,
             is_unix,
             forwarded: OnceLock::new(),
-            asker: AtomicU64::new(peer.asker()),
+            asker: Mutex::new(peer.asker()),
             working: AtomicUsize::new(0),
             idle_since: AtomicU64::new(now()),
             unsent: AtomicUsize::new(0),
@@ -134,13 +135,13 @@ impl ClientConnection {
         Work(self.clone())
     }
 
-    /// Counts answers for this client, or for the API key that it stands for, from now on.
+    /// Counts messages and answers for this client, or for the API key that it stands for, from now on.
     pub(crate) fn asks_as(&self, peer: Peer) {
-        self.asker.store(peer.asker(), Ordering::Relaxed);
+        *self.asker.lock().unwrap_or_else(PoisonError::into_inner) = peer.asker();
     }
 
-    fn asker(&self) -> u64 {
-        self.asker.load(Ordering::Relaxed)
+    fn asker(&self) -> Asker {
+        *self.asker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts bytes as unsent until the returned value is dropped, and takes what they lack of the answer budget: all but
@@ -211,14 +212,14 @@ impl ClientConnection {
         if inbound.bytes <= FREE_BYTES + inbound.held.bytes() {
             return true;
         }
-        let more = budget::requests().take_or_refuse(self.client().asker(), BODY_STEP.max(bytes));
+        let more = budget::requests().take_or_refuse(self.asker(), BODY_STEP.max(bytes));
         more.map(|more| inbound.held.merge(more)).is_some()
     }
 
     /// Notes that a message is complete. Its bytes stay counted until the returned value is dropped.
-    pub(crate) fn message(&self) -> Share {
+    pub(crate) fn message(&self) -> Held {
         let mut inbound = self.inbound();
-        inbound.replace(Inbound::default()).map_or_else(Share::default, |inbound| inbound.held)
+        inbound.replace(Inbound::default()).map_or_else(Held::default, |inbound| inbound.held)
     }
 
     /// Notes that received bytes were those of a control frame, such as a ping, which is part of no message.
@@ -235,8 +236,9 @@ impl ClientConnection {
     pub(crate) async fn message_overdue(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
+            let is_contended = budget::requests().is_contended(self.asker());
             let late = |inbound: &Inbound| {
-                let limit = if inbound.held.is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
+                let limit = if is_contended { limit.min(CONTENDED_WRITE) } else { limit };
                 inbound.held.bytes() > 0 && inbound.since.is_some_and(|since| since.elapsed() >= limit)
             };
             if self.inbound().as_ref().is_some_and(late) {

@@ -117,9 +117,12 @@ async fn a_connection_without_unsent_answers_has_no_timer() {
 /// The time limit of messages in these tests, and time enough for [`ClientConnection::message_overdue`] to look again.
 const LIMIT: Duration = Duration::from_secs(2);
 
+/// Held by tests that use up a part of the budget of requests.
+static REQUESTS: Mutex<()> = Mutex::new(());
+
 /// Makes the client's part of the budget contended for some seconds.
 fn contend(client: &ClientConnection) {
-    let asker = client.client().asker();
+    let (asker, _turn) = (client.asker(), REQUESTS.lock().unwrap_or_else(PoisonError::into_inner));
     let all = budget::requests().take_or_refuse(asker, usize::MAX >> 20);
     assert!(all.is_some() && budget::requests().take_or_refuse(asker, FREE_BYTES).is_none());
 }
@@ -193,4 +196,18 @@ async fn a_client_that_reads_too_slowly_is_stalled() {
     assert!(tokio::time::timeout(patience, connection.stalled(limit)).await.is_ok());
     drop(unsent);
     assert_eq!(connection.unsent(), 0);
+}
+
+#[test]
+fn messages_of_a_websocket_count_for_its_page() {
+    let connection = connection([10, 0, 0, 11]);
+    let program = connection.client();
+    let page = Peer { page: 7, ..program };
+    connection.takes_messages();
+    let _turn = REQUESTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _part = budget::requests().take_or_refuse(page.asker(), 8 << 20).unwrap();
+    connection.asks_as(page);
+    assert!(!connection.received(2 * FREE_BYTES), "the part of pages is used up");
+    connection.asks_as(program);
+    assert!(connection.received(2 * FREE_BYTES));
 }

@@ -2,17 +2,19 @@
 
 use std::future::Future;
 
+use rootlight::types::Asker;
+
 tokio::task_local! {
     /// The caller ([`Peer::asker`](crate::service::Peer::asker)) whose message the task answers.
-    static ASKER: u64;
+    static ASKER: Asker;
 }
 
 /// Runs requests to upstreams for a caller, so that upstreams which can be asked little share this out by caller.
-pub(crate) async fn asked_by<F: Future>(asker: u64, requests: F) -> F::Output {
+pub(crate) async fn asked_by<F: Future>(asker: Asker, requests: F) -> F::Output {
     ASKER.scope(asker, requests).await
 }
 
 /// The caller for whom the present task asks; `None` if the program asks for itself, such as for synchronization.
-pub(crate) fn asker() -> Option<u64> {
+pub(crate) fn asker() -> Option<Asker> {
     ASKER.try_with(|asker| *asker).ok()
 }

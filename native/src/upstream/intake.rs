@@ -353,7 +353,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn callers_leave_a_part_of_a_source_to_the_program() {
         let intake = source(32 * MIB, 64 * MIB);
-        let callers = async |bytes| asked_by(7, async { intake.room_now(bytes) }).await;
+        let callers = async |bytes| asked_by(7.into(), async { intake.room_now(bytes) }).await;
         let held = callers(24 * MIB).await.unwrap();
         assert!(callers(MIB).await.is_err(), "they have all that they may have");
         let own = intake.room_now(8 * MIB).unwrap();
