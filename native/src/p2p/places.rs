@@ -170,8 +170,13 @@ impl Drop for Place {
 /// The messages of a minute, shared out among callers.
 pub(super) struct Minute {
     limit: u64,
-    sent: BTreeMap<Asker, RateWindow>,
-    /// When the next message beyond a share may be sent.
+    sent: BTreeMap<Asker, Sent>,
+}
+
+/// What a caller has sent.
+struct Sent {
+    window: RateWindow,
+    /// When its next message beyond its share may be sent, in milliseconds.
     next_ms: u64,
 }
 
@@ -181,7 +186,7 @@ const OWN_PART: u64 = 10;
 /// A caller may have sent this many times what it leaves to all others.
 const LEFT_TIMES: u64 = 3;
 
-/// Callers that have had their shares send what is left so slowly that it would last for this many milliseconds.
+/// Callers that have had their shares together send what is left so slowly that it would last for this many milliseconds.
 const SLOW_MS: u64 = 60_000;
 
 /// How long a question waits for its caller's share, and the pause between two tries.
@@ -205,27 +210,35 @@ where
 impl Minute {
     /// For a peer that reads this many messages in a minute.
     pub(super) const fn new(limit: u64) -> Self {
-        Self { limit, sent: BTreeMap::new(), next_ms: 0 }
+        Self { limit, sent: BTreeMap::new() }
     }
 
     /// Counts a message of a caller; `false` if it has had its share while `room` messages are left.
     pub(super) fn take(&mut self, asker: Asker, now_ms: u64, room: u64) -> bool {
-        let left = room.saturating_sub(self.limit / OWN_PART);
+        let (limit, left) = (self.limit, room.saturating_sub(self.limit / OWN_PART));
         if self.sent.len() >= MAX_CALLERS {
-            let limit = self.limit;
-            self.sent.retain(|_, sent| sent.room(now_ms) < limit);
+            self.sent.retain(|_, sent| sent.window.room(now_ms) < limit);
         }
         if self.sent.len() >= MAX_CALLERS {
             self.sent.clear();
         }
-        let sent = self.sent.entry(asker).or_insert_with(|| RateWindow::new(self.limit));
-        let used = self.limit.saturating_sub(sent.room(now_ms));
-        let within = used < left.saturating_mul(LEFT_TIMES);
-        let slowly = !within && left > 0 && now_ms >= self.next_ms;
-        if slowly {
-            self.next_ms = now_ms.saturating_add(SLOW_MS.checked_div(left).unwrap_or(SLOW_MS));
+        let is_beyond = |sent: &mut Sent| {
+            limit.saturating_sub(sent.window.room(now_ms)) >= left.saturating_mul(LEFT_TIMES)
+        };
+        let new = || Sent { window: RateWindow::new(limit), next_ms: 0 };
+        let own = self.sent.entry(asker).or_insert_with(new);
+        let is_slow = is_beyond(own);
+        let may = left > 0 && (!is_slow || now_ms >= own.next_ms);
+        if !may || own.window.take(now_ms, 1).is_err() {
+            return false;
         }
-        (within || slowly) && sent.take(now_ms, 1).is_ok()
+        // Each has its own pace, so that the one that tries most often does not get all that is left.
+        let slow = self.sent.values_mut().map(|sent| u64::from(is_beyond(sent))).sum::<u64>();
+        let pause = SLOW_MS.saturating_mul(slow.max(1)).checked_div(left).unwrap_or(SLOW_MS);
+        if let Some(own) = self.sent.get_mut(&asker) {
+            own.next_ms = now_ms.saturating_add(pause);
+        }
+        true
     }
 }
 

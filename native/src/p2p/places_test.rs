@@ -122,7 +122,7 @@ fn the_messages_of_a_minute_are_shared_out() {
         }
         sent
     };
-    assert_eq!([1, 2, 3, 1].map(&mut sent_by), [676, 168, 42, 0]);
+    assert_eq!([1, 2, 3, 1].map(&mut sent_by), [675, 169, 42, 0]);
     assert!((4..50).map(sent_by).sum::<i32>() > 0);
     assert_eq!(all.room(5_000), 100);
     // Beyond its share, a caller is served slowly, and leaves a part to others.
@@ -137,4 +137,25 @@ fn the_messages_of_a_minute_are_shared_out() {
     assert!((150..=250).contains(&all.room(60_000)), "{}", all.room(60_000));
     // A minute later all is as at first.
     assert!(minute.take(1.into(), 130_000, all.room(130_000)));
+}
+
+/// The one that tries most often does not get all that is left.
+#[test]
+fn callers_beyond_their_shares_are_served_slowly_in_equal_parts() {
+    let (mut minute, mut all) = (Minute::new(1_000), RateWindow::new(1_000));
+    let mut sent = [0_u64; 2];
+    for now in (5_000..60_000).step_by(5) {
+        // The second caller tries once for every forty times that the first one does.
+        for (asker, sent) in
+            [1_u64, 2].into_iter().zip(&mut sent).filter(|(asker, _)| *asker == 1 || now % 200 == 0)
+        {
+            if minute.take(asker.into(), now, all.room(now)) {
+                all.take(now, 1).unwrap();
+                *sent += u64::from(now > 40_000);
+            }
+        }
+    }
+    let [often, seldom] = sent;
+    assert!(often > 0 && often <= 2 * seldom, "{sent:?}");
+    assert!(all.room(60_000) > 100, "what is left lasts");
 }
