@@ -19,6 +19,7 @@ use alloy_primitives::{B256, keccak256};
 #[cfg(all(feature = "hosted", feature = "light"))]
 pub use self::carried::CarriedError;
 pub use self::owner::Owner;
+pub use self::room::FilterLimit;
 #[cfg(feature = "light")]
 use self::seen::Seen;
 #[cfg(feature = "light")]
@@ -243,11 +244,11 @@ impl Filters {
         self.open.is_empty()
     }
 
-    /// Installs a filter at `now` (seconds since 1970). Returns its id, or `None` if there are too many filters.
+    /// Installs a filter at `now` (seconds since 1970). Returns its id, or the limit that leaves no room for it.
     ///
     /// # Errors
     /// As the look-ups of the view.
-    pub fn install(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Option<u128>> {
+    pub fn install(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Result<u128, FilterLimit>> {
         self.add(watch, view, now, None)
     }
 
@@ -255,7 +256,7 @@ impl Filters {
     ///
     /// # Errors
     /// As the look-ups of the view.
-    pub fn subscribe(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Option<u128>> {
+    pub fn subscribe(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Result<u128, FilterLimit>> {
         let watch = match watch {
             Watch::Logs { filter, .. } | Watch::BlockLogs { filter, .. } => {
                 Watch::Logs { filter, from: 0, to: None }
@@ -271,7 +272,7 @@ impl Filters {
         view: &dyn View,
         now: u64,
         subscription: Option<u64>,
-    ) -> Need<Option<u128>> {
+    ) -> Need<Result<u128, FilterLimit>> {
         self.open.retain(|open| open.is_alive(now));
         #[cfg(feature = "light")]
         let seen = Seen::new(&watch, view)?;
@@ -292,11 +293,11 @@ impl Filters {
             bytes: 0,
         };
         made.weigh();
-        if !self.make_room(made.asker, 1, made.bytes) {
-            return Ok(None);
-        }
-        self.open.push(made);
-        Ok(Some(id))
+        let room = self.make_room(made.asker, 1, made.bytes);
+        Ok(room.map(|()| {
+            self.open.push(made);
+            id
+        }))
     }
 
     /// A pseudo-random 128-bit number whose first bit is set.
@@ -368,7 +369,7 @@ impl Filters {
         let before = open.bytes;
         open.weigh();
         if open.bytes > before {
-            self.make_room(Asker::default(), 0, 0);
+            let _ = self.make_room(Asker::default(), 0, 0);
         }
         Ok(Some(changes))
     }

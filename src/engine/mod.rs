@@ -42,7 +42,7 @@ pub use block_id::{BlockId, Resolved, resolve, settled_height};
 pub use dev_node::DevNode;
 #[cfg(all(feature = "hosted", feature = "light"))]
 pub use filters::CarriedError;
-pub use filters::{Changes, FILTER_IDLE, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE, Watch};
+pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE, Watch};
 #[cfg(feature = "light")]
 pub use filters::{MAX_PENDING, MAX_TOLD_LOGS, TRAIL};
 #[cfg(feature = "local")]

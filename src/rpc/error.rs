@@ -12,7 +12,10 @@ use super::pages::Pages;
 use crate::dev::{DevError, TypedDataError, UnlockError};
 #[cfg(feature = "light")]
 use crate::light::RequestFailure;
-use crate::{engine::Refusal, types::FieldError};
+use crate::{
+    engine::{FilterLimit, Refusal},
+    types::FieldError,
+};
 
 /// Why a whole message could not be used (HTTP 400).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -335,8 +338,8 @@ pub enum RpcError {
     #[error("filter not found")]
     FilterNotFound,
     /// More filters than one host keeps.
-    #[error("Limit exceeded: {0} filters are installed")]
-    TooManyFilters(usize),
+    #[error("Limit exceeded: {0}")]
+    TooManyFilters(FilterLimit),
     /// More subscriptions than one connection may have.
     #[error("Limit exceeded: {0} subscriptions on this connection")]
     TooManySubscriptions(usize),

@@ -17,7 +17,7 @@ use super::{
     params::{Params, parse_data},
 };
 use crate::{
-    engine::{Changes, Filters, Level, MAX_FILTERS, View, Watch},
+    engine::{Changes, Filters, Level, View, Watch},
     types::json::{Quantity, RpcHead},
 };
 
@@ -133,7 +133,7 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 fn install(filters: &mut Filters, view: &dyn View, now: u64, watched: Watch) -> Result<Done, Failure> {
-    let id = filters.install(watched, view, now)?.ok_or(RpcError::TooManyFilters(MAX_FILTERS))?;
+    let id = filters.install(watched, view, now)?.map_err(RpcError::TooManyFilters)?;
     done(&Quantity(U256::from(id)), Level::Local)
 }
 
@@ -148,7 +148,7 @@ fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_
     if !filters.may_subscribe(now) {
         return Err(RpcError::TooManySubscriptions(filters.owner().subscriptions).into());
     }
-    let id = filters.subscribe(watched, view, now)?.ok_or(RpcError::TooManyFilters(MAX_FILTERS))?;
+    let id = filters.subscribe(watched, view, now)?.map_err(RpcError::TooManyFilters)?;
     done(&Quantity(U256::from(id)), Level::Local)
 }
 

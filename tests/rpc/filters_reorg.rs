@@ -11,9 +11,10 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Changes, Depths, FILTER_IDLE, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Need, Owner,
-    SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
+    BlockHeader, Changes, Depths, FILTER_IDLE, FilterLimit, Filters, LogFilter, MAX_FILTERS, MAX_PENDING,
+    Need, Owner, SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
 };
+use rootlight::rpc::RpcError;
 use rootlight::state::StateReader;
 use rootlight::trie::WalkError;
 use rootlight::types::{Asker, BlockRef};
@@ -363,9 +364,9 @@ fn the_number_of_filters_is_limited_and_idle_ones_make_room() {
     for _ in 0..MAX_FILTERS {
         filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
     }
-    assert_eq!(filters.install(Watch::Pending, &main, FILTER_IDLE), Ok(None));
+    assert_eq!(filters.install(Watch::Pending, &main, FILTER_IDLE), Ok(Err(FilterLimit::All)));
     assert_eq!((filters.len(), MAX_FILTERS), (4_096, 4_096));
-    assert!(filters.install(Watch::Pending, &main, FILTER_IDLE + 1).unwrap().is_some());
+    assert!(filters.install(Watch::Pending, &main, FILTER_IDLE + 1).unwrap().is_ok());
     assert_eq!(filters.len(), 1, "the idle filters were dropped");
 }
 
@@ -378,26 +379,41 @@ fn pages_have_a_part_of_the_filters_of_their_caller_and_its_programs_come_first(
     let mut filters = Filters::new(B256::ZERO);
     let mut install = |page: Option<&str>, frame, now| {
         filters.ask_as(Owner { asker: Asker::from(7).on_page(page, frame), ..Owner::default() });
-        let made = filters.install(Watch::Pending, &main, now).unwrap().is_some();
+        let made = filters.install(Watch::Pending, &main, now).unwrap().map(drop);
         (made, filters.len())
     };
     let [evil, other, null] = ["https://evil.example", "https://other.example", "null"].map(Some);
     let part = MAX_FILTERS / 4;
-    (0..part).for_each(|_| assert!(install(evil, 0, 0).0));
-    assert_eq!(install(evil, 0, 1), (false, part), "the page has all that pages have");
-    assert_eq!(install(other, 0, 1), (true, part), "the page with the most loses one");
-    assert_eq!(install(null, 1, 1), (true, part));
+    (0..part).for_each(|_| assert!(install(evil, 0, 0).0.is_ok()));
+    assert_eq!(install(evil, 0, 1), (Err(FilterLimit::Pages), part), "the page has all that pages have");
+    assert_eq!(install(other, 0, 1), (Ok(()), part), "the page with the most loses one");
+    assert_eq!(install(null, 1, 1), (Ok(()), part));
     for made in 1..=MAX_FILTERS - part {
-        assert_eq!(install(None, 0, 1), (true, part + made));
+        assert_eq!(install(None, 0, 1), (Ok(()), part + made));
     }
-    assert_eq!(install(None, 0, 1), (true, MAX_FILTERS), "the pages lose one");
+    assert_eq!(install(None, 0, 1), (Ok(()), MAX_FILTERS), "the pages lose one");
     // Frames that send no origin are one page.
-    let nulls = (0..MAX_FILTERS).filter(|frame| install(null, u64::try_from(*frame).unwrap(), 2).0).count();
+    let nulls =
+        (0..MAX_FILTERS).filter(|frame| install(null, u64::try_from(*frame).unwrap(), 2).0.is_ok()).count();
     assert!((part / 3..part).contains(&nulls), "{nulls}");
-    assert!(install(other, 0, 3).0, "the others have fewer");
-    (1..part).for_each(|_| assert!(install(None, 0, 3).0));
-    assert_eq!(install(None, 0, 3), (false, MAX_FILTERS), "all are those of programs");
-    assert_eq!(install(evil, 0, 3), (false, MAX_FILTERS));
+    assert!(install(other, 0, 3).0.is_ok(), "the others have fewer");
+    (1..part).for_each(|_| assert!(install(None, 0, 3).0.is_ok()));
+    assert_eq!(install(None, 0, 3), (Err(FilterLimit::All), MAX_FILTERS), "all are those of programs");
+    assert_eq!(install(evil, 0, 3), (Err(FilterLimit::All), MAX_FILTERS));
+}
+
+#[test]
+fn errors_about_filters_name_the_limit_that_was_reached() {
+    let text = |limit| RpcError::TooManyFilters(limit).to_string();
+    assert_eq!(
+        text(FilterLimit::All),
+        "Limit exceeded: all filters together may be 4096 with 64 MiB; uninstall some"
+    );
+    assert_eq!(
+        text(FilterLimit::Pages),
+        "Limit exceeded: all web pages at one address together may have 1024 filters with 16 MiB; uninstall some, or close \
+         other pages"
+    );
 }
 
 #[test]

@@ -182,7 +182,7 @@ impl Filters {
         }
         open.weigh();
         self.forget(id);
-        if self.make_room(open.asker, 1, open.bytes) {
+        if self.make_room(open.asker, 1, open.bytes).is_ok() {
             self.open.push(open);
         }
         Ok(())

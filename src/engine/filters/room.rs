@@ -2,6 +2,8 @@
 
 use alloc::collections::BTreeMap;
 
+use thiserror::Error;
+
 use super::{Filters, MAX_FILTERS};
 use crate::types::Asker;
 
@@ -11,6 +13,21 @@ const MAX_FILTER_BYTES: usize = 64 << 20;
 /// The pages of one caller together have at most one in so many of the filters and of their bytes: any page that the
 /// operator opens in a browser has the operator's address.
 const PAGES_PART: usize = 4;
+
+/// A limit that leaves no room for a further filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FilterLimit {
+    /// That of all filters. No caller has more than this one.
+    #[error("all filters together may be {MAX_FILTERS} with {} MiB; uninstall some", MAX_FILTER_BYTES >> 20)]
+    All,
+    /// That of the web pages of one caller. None of them has more than this one.
+    #[error(
+        "all web pages at one address together may have {} filters with {} MiB; uninstall some, or close other pages",
+        MAX_FILTERS / PAGES_PART,
+        (MAX_FILTER_BYTES / PAGES_PART) >> 20
+    )]
+    Pages,
+}
 
 /// A number of filters, and their bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,12 +49,15 @@ impl Sum {
 }
 
 impl Filters {
-    /// Drops filters until there is room for so many more of an asker, with so many bytes. Returns `false` if they are more
-    /// than the asker's part.
-    pub(super) fn make_room(&mut self, asker: Asker, count: usize, bytes: usize) -> bool {
+    /// Drops filters until there is room for so many more of an asker, with so many bytes.
+    ///
+    /// # Errors
+    /// They are more than the asker's part.
+    pub(super) fn make_room(&mut self, asker: Asker, count: usize, bytes: usize) -> Result<(), FilterLimit> {
         // A page has one asker, which can exhaust only the memory of that page.
         if !cfg!(feature = "hosted") {
-            return self.open.len().saturating_add(count) <= MAX_FILTERS;
+            let has_room = self.open.len().saturating_add(count) <= MAX_FILTERS;
+            return if has_room { Ok(()) } else { Err(FilterLimit::All) };
         }
         let (asker, new) = (asker.sharer(), Sum { count, bytes });
         loop {
@@ -49,20 +69,20 @@ impl Filters {
             if count > 0 {
                 sums.entry(asker).or_default().add(new);
             }
-            let Some(loser) = loser(&sums, asker) else { return true };
+            let Some((loser, limit)) = loser(&sums, asker) else { return Ok(()) };
             if count > 0 && loser == asker {
-                return false;
+                return Err(limit);
             }
             let own = self.open.iter().enumerate().filter(|(_, open)| open.asker.sharer() == loser);
-            let Some((place, _)) = own.min_by_key(|(_, open)| open.polled) else { return false };
+            let Some((place, _)) = own.min_by_key(|(_, open)| open.polled) else { return Err(limit) };
             self.open.remove(place);
         }
     }
 }
 
-/// Who has too many filters; `None` if there is room for all. Of a caller, the page with the most loses first, and its
+/// Who has too many filters, and by which limit; `None` if there is room for all. Of a caller, the page with the most loses first, and its
 /// programs last. Among equals that is `newcomer`.
-fn loser(sums: &BTreeMap<Asker, Sum>, newcomer: Asker) -> Option<Asker> {
+fn loser(sums: &BTreeMap<Asker, Sum>, newcomer: Asker) -> Option<(Asker, FilterLimit)> {
     let (mut all, mut pages, mut callers) = (Sum::default(), BTreeMap::new(), BTreeMap::new());
     for (asker, sum) in sums {
         all.add(*sum);
@@ -73,8 +93,12 @@ fn loser(sums: &BTreeMap<Asker, Sum>, newcomer: Asker) -> Option<Asker> {
     }
     let greedy = pages.iter().find(|(_, sum)| sum.exceeds(PAGES_PART)).map(|(number, _)| *number);
     let most = || callers.iter().max_by_key(|(number, sum)| (sum.bytes, **number == newcomer.number));
-    let caller = greedy.or_else(|| if all.exceeds(1) { most().map(|(number, _)| *number) } else { None })?;
+    let (caller, limit) = match greedy {
+        Some(caller) => (caller, FilterLimit::Pages),
+        None if all.exceeds(1) => (*most()?.0, FilterLimit::All),
+        None => return None,
+    };
     let own = sums.iter().filter(|(asker, _)| asker.number == caller);
     let loser = own.max_by_key(|(asker, sum)| (asker.page != 0, sum.bytes, **asker == newcomer));
-    loser.map(|(asker, _)| *asker)
+    loser.map(|(asker, _)| (*asker, limit))
 }

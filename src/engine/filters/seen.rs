@@ -190,7 +190,7 @@ impl Filters {
             open.seen.add_pending(transaction);
             open.weigh();
         }
-        self.make_room(Asker::default(), 0, 0);
+        let _ = self.make_room(Asker::default(), 0, 0);
     }
 }
 
