@@ -173,8 +173,8 @@ pub(super) struct Exchange {
     next_id: u64,
     /// The peer's requests. The next one is answered when the response before is sent.
     asked: VecDeque<Asked>,
-    /// Room that a response takes until the socket has it.
-    unsent: Option<Held>,
+    /// Room that a response takes until the socket has it, and whether the response is a long one.
+    unsent: Option<(Held, bool)>,
     /// The longest responses to our questions, in bytes, and until when they may come.
     allowed: BTreeMap<usize, Instant>,
     /// Since when the peer is not read because there is no room for what it sends.
@@ -369,10 +369,10 @@ impl Connection {
 
     fn answer(&mut self, answer: Option<Answer>) {
         self.making = None;
-        let Some(Answer { payload, held }) = answer else { return };
+        let Some(Answer { payload, held, is_long }) = answer else { return };
         // A message that the limit of a minute holds back is dropped, as stock nodes do.
         if self.session.send_message(&payload, self.clock.now()).is_ok() {
-            self.exchange.unsent = Some(held);
+            self.exchange.unsent = Some((held, is_long));
         }
     }
 
@@ -380,12 +380,14 @@ impl Connection {
     async fn write(&mut self) -> Result<(), CloseReason> {
         let output = self.session.take_output();
         if !output.is_empty() {
-            let answering = self.host.answering().filter(|_| self.exchange.unsent.is_some());
+            let unsent = self.exchange.unsent.as_ref().zip(self.host.answering());
             let contended = async {
-                let Some((answering, peer)) = answering else { return std::future::pending().await };
+                let Some(((_, is_long), (answering, peer))) = unsent else {
+                    return std::future::pending().await;
+                };
                 loop {
                     tokio::time::sleep(CONTENDED_WRITE).await;
-                    if answering.is_contended(peer) {
+                    if answering.is_contended(peer, *is_long) {
                         return;
                     }
                 }
