@@ -88,8 +88,9 @@ pub(crate) const fn of_one_source() -> usize {
     UPSTREAMS_EACH
 }
 
-/// Milliseconds for which a budget counts as contended after a refusal.
+/// For how long a budget counts as contended after a refusal.
 const REFUSAL_MS: u64 = 3_000;
+pub(crate) const REFUSAL: Duration = Duration::from_millis(REFUSAL_MS);
 
 /// The first unsent bytes of a connection are not counted. For all possible connections they make 64 MiB, and hardly any of
 /// them stay in memory, because the socket's send buffer takes more than this at once.

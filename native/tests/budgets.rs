@@ -12,6 +12,8 @@ mod peer;
 mod sources;
 #[path = "budgets/watch.rs"]
 mod watch;
+#[path = "budgets/websocket.rs"]
+mod websocket;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

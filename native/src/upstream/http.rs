@@ -17,7 +17,7 @@ use crate::budget::Held;
 
 use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
 use super::error::Secrets;
-use super::intake::{Incoming, Intake, room_of};
+use super::intake::{CONTENDED, Incoming, Intake, room_of};
 use super::reached::Reached;
 use super::{Upstream, UpstreamError, UpstreamResult, UrlError, tls};
 
@@ -26,9 +26,6 @@ const FIRST_ID: u64 = 1;
 
 /// Bytes that are taken from the budget at a time while a response is read.
 const READ_STEP: usize = 128 * 1024;
-
-/// Longest time for which a long response comes in while others wait for the room that it takes.
-const CONTENDED_READ: Duration = Duration::from_secs(2);
 
 /// Limits of an upstream over HTTP or WebSocket.
 #[derive(Debug, Clone)]
@@ -189,8 +186,8 @@ impl HttpUpstream {
         let no_room = |_| Failure::last(UpstreamError::NoRoom);
         let (mut bytes, mut held, begun) = (Vec::new(), Held::default(), Instant::now());
         loop {
-            let chunk = timeout(CONTENDED_READ, response.chunk()).await;
-            self.hurry(&held, begun)?;
+            let chunk = timeout(CONTENDED, response.chunk()).await;
+            self.intake.hurry(&held, begun.elapsed()).map_err(Failure::last)?;
             let Ok(chunk) = chunk else { continue };
             let Some(chunk) = chunk.map_err(|failure| self.transport(failure))? else { break };
             if bytes.len().saturating_add(chunk.len()) > limit {
@@ -210,22 +207,6 @@ impl HttpUpstream {
             bytes.extend_from_slice(&chunk);
         }
         self.intake.admit(bytes, held).map_err(no_room)
-    }
-
-    /// Fails a response that takes long to come in while others want the room that it holds. The upstream is too slow only if
-    /// these are its own.
-    fn hurry(&self, held: &Held, begun: Instant) -> Result<(), Failure> {
-        let taken = begun.elapsed();
-        if held.bytes() == 0 || taken < CONTENDED_READ {
-            return Ok(());
-        }
-        if self.intake.is_full() {
-            return Err(Failure::last(UpstreamError::Timeout(taken.as_millis())));
-        }
-        match self.intake.is_wanted(held.bytes()) {
-            true => Err(Failure::last(UpstreamError::NoRoom)),
-            false => Ok(()),
-        }
     }
 
     fn transport(&self, failure: reqwest::Error) -> Failure {

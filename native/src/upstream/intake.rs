@@ -5,10 +5,13 @@
 //! read by [`Incoming::read`], which does long work apart from the threads that serve connections. Work on what was read
 //! takes its room by [`Intake::work`].
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::time::Sleep;
 
 use super::{UpstreamError, UpstreamResult, asker};
 use crate::budget::{self, Budget, Held, Narrower};
@@ -27,7 +30,11 @@ pub(crate) const fn room_of(bytes: usize) -> usize {
 }
 
 /// Longest wait for the first room of a response.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest time for which a long response comes in while others want the room that it holds. What it was refused itself does
+/// not count any more then.
+pub(crate) const CONTENDED: Duration = budget::REFUSAL;
 
 /// Pause between two looks for room.
 const PAUSE: Duration = Duration::from_millis(25);
@@ -132,8 +139,20 @@ impl Intake {
     }
 
     /// Whether other responses of this source were refused room lately.
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.0.share.is_contended() || self.0.callers.is_contended()
+    }
+
+    /// Fails a response that holds room and takes long to come in while others want room. The source is too slow only if these
+    /// are its own.
+    pub(crate) fn hurry(&self, held: &Held, taken: Duration) -> Result<(), UpstreamError> {
+        if held.bytes() == 0 || taken < CONTENDED {
+            return Ok(());
+        }
+        if self.is_full() {
+            return Err(UpstreamError::Timeout(taken.as_millis()));
+        }
+        if self.is_wanted(held.bytes()) { Err(UpstreamError::NoRoom) } else { Ok(()) }
     }
 
     /// Waits for room. Nothing is held meanwhile.
@@ -158,7 +177,7 @@ impl Intake {
     }
 
     /// As [`Self::room_now`], where the work for a caller is done by a task of the program.
-    pub(crate) fn room_for(&self, is_caller: bool, bytes: usize) -> Result<Held, NoRoom> {
+    fn room_for(&self, is_caller: bool, bytes: usize) -> Result<Held, NoRoom> {
         let Source { callers, all_callers, share, kind, all, .. } = &*self.0;
         let take = |budget: &Budget| budget.take_or_refuse(bytes).ok_or(NoRoom);
         let optional = |budget: Option<&Budget>| budget.map_or(Ok(Held::default()), take);
@@ -167,6 +186,22 @@ impl Intake {
         let (share, kind) = (take(share)?, optional(*kind)?);
         let held = take(all)?.also(Narrower::Share, share).also(Narrower::Kind, kind);
         Ok(held.also(Narrower::CallersOfSource, callers).also(Narrower::Callers, all_callers))
+    }
+
+    /// Lets bytes in that turned out to be for a caller, or for the program itself, when they had come in.
+    pub(crate) fn admit_for<B: AsRef<[u8]>>(
+        &self,
+        is_caller: bool,
+        bytes: B,
+        mut held: Held,
+    ) -> Result<Incoming<B>, NoRoom> {
+        held.shrink_to(room_of(bytes.as_ref().len()));
+        if is_caller {
+            let take = |budget: &Budget| budget.take_or_refuse(held.bytes()).ok_or(NoRoom);
+            let (callers, all_callers) = (take(&self.0.callers)?, take(self.0.all_callers)?);
+            held = held.also(Narrower::CallersOfSource, callers).also(Narrower::Callers, all_callers);
+        }
+        self.admit(bytes, held)
     }
 
     /// Lets bytes in, with the room that was taken for them and their decoded form.
@@ -296,11 +331,13 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Incoming<B> {
 pub(crate) struct Unread {
     intake: Intake,
     held: Held,
+    /// The pause of [`Self::poll_more`].
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Unread {
     pub(crate) fn new(intake: Intake) -> Self {
-        Self { intake, held: Held::default() }
+        Self { intake, held: Held::default(), pause: None }
     }
 
     /// The bytes of room that are missing before more is received, if so many bytes wait or will be the next message. Gives
@@ -326,6 +363,35 @@ impl Unread {
         self.held = self.intake.room(false, all).await;
     }
 
+    /// As [`Self::more`], for a message of so many bytes. If a part of it has come in, nothing is waited for.
+    pub(crate) fn poll_more(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<Result<(), NoRoom>> {
+        let missing = self.missing(bytes);
+        while missing > 0 {
+            match self.intake.room_for(false, missing) {
+                Ok(room) => {
+                    self.held.merge(room);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(NoRoom) if self.held.bytes() > 0 => return Poll::Ready(Err(NoRoom)),
+                Err(NoRoom) => {}
+            }
+            let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(PAUSE)));
+            ready!(pause.as_mut().poll(context));
+            self.pause = None;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Hands over the room of a whole message.
+    pub(crate) fn take(&mut self) -> Held {
+        std::mem::take(&mut self.held)
+    }
+
+    /// As [`Intake::hurry`].
+    pub(crate) fn hurry(&self, taken: Duration) -> Result<(), UpstreamError> {
+        self.intake.hurry(&self.held, taken)
+    }
+
     /// Whether others want the room of a message that takes long to come in.
     pub(crate) fn is_wanted(&self) -> bool {
         self.intake.is_wanted(self.held.bytes())
@@ -339,15 +405,32 @@ impl Unread {
 }
 
 #[cfg(test)]
+impl Intake {
+    /// A source whose limits are its own, so that tests do not wait for each other.
+    pub(crate) fn alone(share: usize, all: usize) -> Self {
+        Self::new(share, 0, None, Box::leak(Box::new(Budget::new(all))))
+    }
+
+    /// Another source of the same budget.
+    pub(crate) fn beside(&self, share: usize) -> Self {
+        Self::new(share, 0, None, self.0.all)
+    }
+
+    /// The bytes of its budget that are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.0.all.taken()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::super::asked_by;
     use super::*;
 
     const MIB: usize = 1 << 20;
 
-    /// A source whose limits are its own, so that tests do not wait for each other.
     fn source(share: usize, all: usize) -> Intake {
-        Intake::new(share, 0, None, Box::leak(Box::new(Budget::new(all))))
+        Intake::alone(share, all)
     }
 
     #[tokio::test(start_paused = true)]
@@ -404,6 +487,27 @@ mod tests {
         drop(message);
         unread.more(8 * MIB).await;
         assert_eq!(unread.missing(4 * MIB), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_waited_for_its_room_has_its_time() {
+        let intake = source(8 * MIB, 8 * MIB);
+        let other = intake.room_now(8 * MIB).unwrap();
+        tokio::spawn(async move {
+            tokio::time::sleep(PATIENCE / 2).await;
+            drop(other);
+        });
+        let held = intake.first_room(4 * MIB).await.unwrap();
+        for second in 0..10 {
+            let taken = Duration::from_secs(second);
+            assert_eq!(intake.hurry(&held, taken), Ok(()), "{taken:?}");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert!(intake.beside(8 * MIB).room_now(8 * MIB).is_err());
+        assert_eq!(intake.hurry(&held, CONTENDED), Err(UpstreamError::NoRoom));
+        assert!(intake.room_now(8 * MIB).is_err());
+        let slow = UpstreamError::Timeout(CONTENDED.as_millis());
+        assert_eq!(intake.hurry(&held, CONTENDED), Err(slow), "it waits for itself");
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,7 +11,9 @@ mod reached;
 pub mod replay;
 mod tls;
 mod ws;
+mod ws_frames;
 mod ws_link;
+mod ws_open;
 
 use std::net::IpAddr;
 use std::sync::Arc;

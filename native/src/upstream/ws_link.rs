@@ -1,27 +1,27 @@
 //! The task that owns a WebSocket connection.
 
-use std::net::IpAddr;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use backon::BackoffBuilder as _;
-use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
 use rootlight::light::{Subject, subject};
 use rootlight_p2p::session::RateWindow;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::MaybeTlsStream;
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
-use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 use tracing::debug;
 
 use super::error::Secrets;
-use super::intake::{Incoming, Intake, NoRoom, room_of};
+use super::intake::{Incoming, Intake, NoRoom};
 use super::reached::Reached;
-use super::{HttpConfig, UpstreamError, tls};
-
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+use super::ws_frames::Frames;
+use super::ws_open::{Duplex, Socket, open};
+use super::{HttpConfig, UpstreamError};
+use crate::budget::Held;
 
 /// Id of the subscription request; other requests have ids from 1.
 const SUBSCRIPTION: u64 = 0;
@@ -37,6 +37,12 @@ const STRAY_BYTES: u64 = 1 << 20;
 /// but a development chain can mine a hundred in a second.
 const NOTICES: u64 = 6_000;
 const NOTICE_BYTES: u64 = 16 << 20;
+
+/// Longest message that an upstream may send while no batch waits, in bytes.
+const LONGEST_UNASKED: usize = 2 << 20;
+
+/// Longest pause between two looks at what takes too long.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A batch to be sent, and where its response goes.
 pub(super) struct OutgoingBatch {
@@ -73,6 +79,8 @@ pub(super) struct Link {
     /// Number of consecutive connections without any response.
     failures: u32,
     intake: Intake,
+    /// For how long this connection was not read because there was no room, when it was looked at last.
+    unread: Duration,
     /// Whether the upstream has accepted the subscription of this connection.
     subscribed: bool,
     /// The id after the last one of a request that was sent.
@@ -104,6 +112,18 @@ impl Meter {
 /// The upstream sends more messages that were not asked for than an honest one.
 struct Unasked;
 
+impl From<Unasked> for End {
+    fn from(_: Unasked) -> Self {
+        Self::Flooded
+    }
+}
+
+impl From<UpstreamError> for End {
+    fn from(error: UpstreamError) -> Self {
+        Self::Broken(error)
+    }
+}
+
 /// A message of the connection.
 enum Received {
     Text(Utf8Bytes),
@@ -119,16 +139,6 @@ enum End {
     Broken(UpstreamError),
     /// The upstream sent too many messages that were not asked for.
     Flooded,
-}
-
-/// The IP address at the other end of a connection.
-fn peer(socket: &Socket) -> Option<IpAddr> {
-    let stream = match socket.get_ref() {
-        MaybeTlsStream::Plain(stream) => stream,
-        MaybeTlsStream::Rustls(stream) => stream.get_ref().0,
-        _ => return None,
-    };
-    stream.peer_addr().ok().map(|peer| peer.ip())
 }
 
 impl Link {
@@ -148,6 +158,7 @@ impl Link {
             waiting: Vec::new(),
             failures: 0,
             intake: Intake::of_upstream(),
+            unread: Duration::ZERO,
             subscribed: false,
             asked: 0,
             strays: Meter::new(STRAYS, STRAY_BYTES),
@@ -160,21 +171,13 @@ impl Link {
     pub(super) async fn run(mut self, mut orders: mpsc::Receiver<OutgoingBatch>) {
         loop {
             let end = match self.connect().await {
-                Ok(socket) => self.serve(socket, &mut orders).await,
+                Ok(socket) => {
+                    let Err(end) = self.serve(socket, &mut orders).await;
+                    end
+                }
                 Err(error) => End::Broken(error),
             };
-            let error = match end {
-                End::Done => return,
-                End::Broken(error) => {
-                    self.failures = self.failures.saturating_add(1);
-                    error
-                }
-                End::Flooded => {
-                    // All tries are used up at once, so that the pause is the longest and requests fail meanwhile.
-                    self.failures = self.failures.max(self.config.attempts).max(LONGEST);
-                    UpstreamError::Malformed("too many messages that were not asked for".into())
-                }
-            };
+            let Some(error) = self.count(end) else { return };
             debug!(upstream = %self.name, %error, "connection lost");
             self.give_up(&error);
             if !self.pause(&error, &mut orders).await {
@@ -183,14 +186,30 @@ impl Link {
         }
     }
 
-    async fn connect(&self) -> Result<Socket, UpstreamError> {
-        let limit = self.config.answer_bytes;
-        let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
-        let tls = Connector::Rustls(tls::config());
-        let connecting = connect_async_tls_with_config(self.url.as_str(), Some(config), true, Some(tls));
-        match timeout(self.config.timeout, connecting).await {
-            Ok(Ok((socket, _))) => {
-                self.reached.note(peer(&socket));
+    /// Counts the end of a connection as a failure of the upstream if it is one. Returns the error; `None` if all users are
+    /// gone.
+    fn count(&mut self, end: End) -> Option<UpstreamError> {
+        match end {
+            End::Done => None,
+            // Memory is short here.
+            End::Broken(UpstreamError::NoRoom) => Some(UpstreamError::NoRoom),
+            End::Broken(error) => {
+                self.failures = self.failures.saturating_add(1);
+                Some(error)
+            }
+            End::Flooded => {
+                // All tries are used up at once, so that the pause is the longest and requests fail meanwhile.
+                self.failures = self.failures.max(self.config.attempts).max(LONGEST);
+                Some(UpstreamError::Malformed("too many messages that were not asked for".into()))
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Socket<MaybeTlsStream<TcpStream>>, UpstreamError> {
+        let opening = open(&self.url, self.config.answer_bytes, self.intake.clone());
+        match timeout(self.config.timeout, opening).await {
+            Ok(Ok((socket, address))) => {
+                self.reached.note(address);
                 Ok(socket)
             }
             Ok(Err(error)) => Err(self.failure(error).without(&Secrets::of(&self.url))),
@@ -198,11 +217,11 @@ impl Link {
         }
     }
 
-    /// Fails the batches whose tries are used up; an oversized response and a flood fail all batches.
+    /// Fails the batches whose tries are used up; an oversized response, a flood and the lack of room fail all batches.
     fn give_up(&mut self, error: &UpstreamError) {
-        let too_large = matches!(error, UpstreamError::TooLarge(_));
+        let all = matches!(error, UpstreamError::TooLarge(_) | UpstreamError::NoRoom);
         let (attempts, failures) = (self.config.attempts, self.failures);
-        let spent = |waiting: &mut Waiting| too_large || waiting.tries.max(failures) >= attempts;
+        let spent = |waiting: &mut Waiting| all || waiting.tries.max(failures) >= attempts;
         for waiting in self.waiting.extract_if(.., spent) {
             // The caller may be gone.
             let _ = waiting.order.answer.send(Err(error.clone()));
@@ -231,52 +250,63 @@ impl Link {
         }
     }
 
-    async fn serve(&mut self, socket: Socket, orders: &mut mpsc::Receiver<OutgoingBatch>) -> End {
-        let (mut sink, mut stream) = socket.split();
-        if let Err(error) = self.greet(&mut sink).await {
-            return End::Broken(error);
-        }
+    /// Serves batches over a connection until it ends.
+    async fn serve<S: Duplex>(
+        &mut self,
+        mut socket: Socket<S>,
+        orders: &mut mpsc::Receiver<OutgoingBatch>,
+    ) -> Result<Infallible, End> {
+        self.unread = Duration::ZERO;
+        self.greet(&mut socket).await?;
         loop {
-            let deadline = self.waiting.iter().map(|waiting| waiting.deadline).min();
-            let late = async {
-                match deadline {
-                    Some(deadline) => sleep_until(deadline).await,
-                    None => std::future::pending().await,
+            let next_look = self.look(socket.get_mut())?;
+            tokio::select! {
+                order = orders.recv() => {
+                    let order = order.ok_or(End::Done)?;
+                    self.waiting.push(Waiting { order, tries: 0, deadline: Instant::now() });
+                    self.send_last(&mut socket).await?;
                 }
-            };
-            let outcome = tokio::select! {
-                order = orders.recv() => match order {
-                    None => return End::Done,
-                    Some(order) => {
-                        self.waiting.push(Waiting { order, tries: 0, deadline: Instant::now() });
-                        self.send_last(&mut sink).await
-                    }
-                },
-                message = next(&mut stream) => match message {
-                    Ok(message) => match self.receive(message).await {
-                        Ok(()) => Ok(()),
-                        Err(Unasked) => return End::Flooded,
-                    },
-                    Err(error) => Err(error.map_or_else(closed, |error| self.failure(error))),
-                },
-                () = late => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
-            };
-            if let Err(error) = outcome {
-                return End::Broken(error);
+                message = next(&mut socket) => {
+                    let message = message.map_err(|error| self.end(error))?;
+                    let room = socket.get_mut().take_room();
+                    self.receive(message, room).await?;
+                }
+                () = sleep_until(next_look) => {}
             }
         }
     }
 
+    /// Fails if a batch waits for too long, or a message comes in for too long. Returns the time of the next look.
+    fn look<S: Duplex>(&mut self, frames: &mut Frames<S>) -> Result<Instant, UpstreamError> {
+        let longest = self.config.answer_bytes;
+        frames.set_limit(if self.waiting.is_empty() { longest.min(LONGEST_UNASKED) } else { longest });
+        // The time for which the upstream is not read is not its silence.
+        let unread = frames.unread_for();
+        let more = unread.saturating_sub(self.unread);
+        self.unread = unread;
+        frames.check(self.config.timeout)?;
+        let now = Instant::now();
+        let mut next = now + LOOK;
+        for waiting in &mut self.waiting {
+            waiting.deadline += more;
+            if waiting.deadline <= now {
+                return Err(UpstreamError::Timeout(self.config.timeout.as_millis()));
+            }
+            next = next.min(waiting.deadline);
+        }
+        Ok(next)
+    }
+
     /// Subscribes to new blocks, and sends the batches that earlier connections left without a response.
-    async fn greet(&mut self, sink: &mut SplitSink<Socket, Message>) -> Result<(), UpstreamError> {
+    async fn greet<S: Duplex>(&mut self, socket: &mut Socket<S>) -> Result<(), UpstreamError> {
         self.subscribed = false;
-        self.write(sink, SUBSCRIBE.to_owned()).await?;
+        self.write(socket, SUBSCRIBE.to_owned()).await?;
         self.waiting.retain(|waiting| !waiting.order.answer.is_closed());
         let mut open = std::mem::take(&mut self.waiting);
         open.reverse();
         while let Some(waiting) = open.pop() {
             self.waiting.push(waiting);
-            if let Err(error) = self.send_last(sink).await {
+            if let Err(error) = self.send_last(socket).await {
                 self.waiting.extend(open.into_iter().rev());
                 return Err(error);
             }
@@ -285,24 +315,24 @@ impl Link {
     }
 
     /// Sends the newest waiting batch.
-    async fn send_last(&mut self, sink: &mut SplitSink<Socket, Message>) -> Result<(), UpstreamError> {
+    async fn send_last<S: Duplex>(&mut self, socket: &mut Socket<S>) -> Result<(), UpstreamError> {
         let Some(waiting) = self.waiting.last_mut() else { return Ok(()) };
         waiting.tries = waiting.tries.saturating_add(1);
         waiting.deadline = Instant::now() + self.config.timeout;
         let body = waiting.order.body.clone();
         self.asked = self.asked.max(waiting.order.first.saturating_add(waiting.order.count as u64));
-        self.write(sink, body).await
+        self.write(socket, body).await
     }
 
-    async fn write(&self, sink: &mut SplitSink<Socket, Message>, text: String) -> Result<(), UpstreamError> {
-        match timeout(self.config.timeout, sink.send(Message::text(text))).await {
+    async fn write<S: Duplex>(&self, socket: &mut Socket<S>, text: String) -> Result<(), UpstreamError> {
+        match timeout(self.config.timeout, socket.send(Message::text(text))).await {
             Ok(sent) => sent.map_err(|error| self.failure(error)),
             Err(_) => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
         }
     }
 
-    /// Delivers a message to the batch that waits for it; other messages are dropped, up to some number.
-    async fn receive(&mut self, message: Received) -> Result<(), Unasked> {
+    /// Delivers a message with its room to the batch that waits for it; other messages are dropped, up to some number.
+    async fn receive(&mut self, message: Received, room: Held) -> Result<(), Unasked> {
         let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let text = match message {
             Received::Text(text) => text,
@@ -332,11 +362,8 @@ impl Link {
         };
         self.failures = 0;
         let order = self.waiting.remove(place).order;
-        // The connection's task must not wait for room, because its other batches would wait with it.
-        let room = self.intake.room_for(order.is_caller, room_of(length));
-        let answer = room.and_then(|room| self.intake.admit(text, room));
-        let answer = answer.map_err(|NoRoom| UpstreamError::NoRoom);
-        let _ = order.answer.send(answer);
+        let answer = self.intake.admit_for(order.is_caller, text, room);
+        let _ = order.answer.send(answer.map_err(|NoRoom| UpstreamError::NoRoom));
         Ok(())
     }
 
@@ -357,10 +384,22 @@ impl Link {
         }
     }
 
+    /// Why the connection ends after an error; `None` if the upstream has closed it.
+    fn end(&self, error: Option<tungstenite::Error>) -> End {
+        match error.map_or_else(closed, |error| self.failure(error)) {
+            UpstreamError::TooLarge(_) if self.waiting.is_empty() => End::Flooded,
+            error => End::Broken(error),
+        }
+    }
+
     fn failure(&self, error: tungstenite::Error) -> UpstreamError {
         match error {
             tungstenite::Error::Http(response) => UpstreamError::Status(response.status().as_u16()),
             tungstenite::Error::Capacity(_) => UpstreamError::TooLarge(self.config.answer_bytes),
+            // Errors of the way in come through the library.
+            tungstenite::Error::Io(error) => error
+                .downcast::<UpstreamError>()
+                .unwrap_or_else(|error| UpstreamError::Transport(tungstenite::Error::Io(error).to_string())),
             other => UpstreamError::Transport(other.to_string()),
         }
     }
@@ -371,8 +410,8 @@ fn closed() -> UpstreamError {
 }
 
 /// Returns the next message; `Err(None)` if the connection has ended.
-async fn next(stream: &mut SplitStream<Socket>) -> Result<Received, Option<tungstenite::Error>> {
-    match stream.next().await {
+async fn next<S: Duplex>(socket: &mut Socket<S>) -> Result<Received, Option<tungstenite::Error>> {
+    match socket.next().await {
         Some(Ok(Message::Text(text))) => Ok(Received::Text(text)),
         Some(Ok(Message::Close(_))) | None => Err(None),
         // The library answers pings; JSON-RPC messages are text.
@@ -380,3 +419,7 @@ async fn next(stream: &mut SplitStream<Socket>) -> Result<Received, Option<tungs
         Some(Err(error)) => Err(Some(error)),
     }
 }
+
+#[cfg(test)]
+#[path = "ws_link_test.rs"]
+mod tests;

@@ -51,7 +51,7 @@ async fn asked(what: &str, best: u64, given: Given, requests: Vec<UpstreamReques
 }
 
 /// Waits until nothing is held any more: bytes of a message that was coming in go with the connection.
-async fn freed(what: &str) {
+pub(crate) async fn freed(what: &str) {
     for _ in 0..1_200 {
         if budget::upstreams().taken() == 0 {
             return;
@@ -147,7 +147,7 @@ impl Service for Long {
 }
 
 /// Waits until this much of the budget is taken.
-async fn taken(bytes: usize) {
+pub(crate) async fn taken(bytes: usize) {
     for _ in 0..6_000 {
         if budget::upstreams().taken() >= bytes {
             return;

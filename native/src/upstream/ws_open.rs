@@ -1,0 +1,58 @@
+//! Opens WebSocket connections to upstreams.
+
+use std::io;
+use std::net::IpAddr;
+
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::client::{IntoClientRequest as _, uri_mode};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::stream::Mode;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
+
+use super::intake::Intake;
+use super::tls;
+use super::ws_frames::{Frames, LONGEST_FRAME};
+
+/// A stream of bytes in both directions.
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Duplex for S {}
+
+/// A connection whose messages take room before they are read.
+pub(super) type Socket<S> = WebSocketStream<Frames<S>>;
+
+/// Opens a connection to a URL. Returns it with the IP address at its other end. Messages have at most `limit` bytes.
+pub(super) async fn open(
+    url: &str,
+    limit: usize,
+    intake: Intake,
+) -> Result<(Socket<MaybeTlsStream<TcpStream>>, Option<IpAddr>), tungstenite::Error> {
+    let request = url.into_client_request()?;
+    let mode = uri_mode(request.uri())?;
+    let host = request.uri().host().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let usual = if matches!(mode, Mode::Tls) { 443 } else { 80 };
+    let stream = TcpStream::connect((host.as_str(), request.uri().port_u16().unwrap_or(usual))).await?;
+    stream.set_nodelay(true)?;
+    let address = stream.peer_addr().ok().map(|peer| peer.ip());
+    let stream = match mode {
+        Mode::Plain => MaybeTlsStream::Plain(stream),
+        Mode::Tls => {
+            let name = ServerName::try_from(host).map_err(io::Error::other)?;
+            MaybeTlsStream::Rustls(TlsConnector::from(tls::config()).connect(name, stream).await?)
+        }
+    };
+    let frames = Frames::new(stream, limit, intake);
+    let (socket, _) = client_async_with_config(request, frames, Some(config(limit))).await?;
+    Ok((socket, address))
+}
+
+/// The library's limits for messages of at most `limit` bytes. Its buffer has room for two frames.
+pub(super) fn config(limit: usize) -> WebSocketConfig {
+    let config = WebSocketConfig::default().read_buffer_size(2 * LONGEST_FRAME);
+    config.max_message_size(Some(limit)).max_frame_size(Some(LONGEST_FRAME))
+}
