@@ -1,6 +1,7 @@
 // JSON-RPC exchanges with an upstream over one WebSocket. Like transport.js, this file moves bytes; the module
 // verifies them.
 import { checkMembers } from './message.js';
+import { meter } from './meter.js';
 
 /** Time limit of one exchange, in milliseconds. */
 const TIMEOUT = 20_000;
@@ -11,6 +12,21 @@ const MAX_LENGTH = 32 * 1024 * 1024;
 /** Pauses after a failed connection, in milliseconds: the first, and the longest. */
 const PAUSE = 1_000;
 const LONGEST_PAUSE = 60_000;
+
+/** The number of failures after which the pause is the longest. */
+const LONGEST = Math.ceil(Math.log2(LONGEST_PAUSE / PAUSE));
+
+/** Most messages in a minute that belong to no exchange, and their characters. */
+const STRAYS = [64, 2 ** 20];
+
+/**
+ * The same for notifications, and for responses to calls that were sent before: some nodes answer a batch one by one. Blocks come
+ * every half a minute, but a development chain can mine a hundred in a second.
+ */
+const NOTICES = [6_000, 16 * 2 ** 20];
+
+/** Messages of more characters than this are searched for an id before they are parsed, which takes longer. */
+const LONG = 64 * 1024;
 
 /** Subscribes to new blocks. Calls have ids from 1, so an error response to this request (id 0) is ignored. */
 const SUBSCRIBE = '{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}';
@@ -31,6 +47,14 @@ export function webSocketTransport(url, options = {}) {
   let notBefore = 0;
   let onHead;
   let closed = false;
+  /** The id after the last one of a call that was sent. */
+  let asked = 0;
+  const [strays, notices] = [STRAYS, NOTICES].map((limits) => meter(...limits));
+
+  function subscribe() {
+    asked = Math.max(asked, 1);
+    socket.send(SUBSCRIBE);
+  }
 
   /** Opens a connection. The engine's own error would contain the whole address, so it is replaced. */
   function opened() {
@@ -48,10 +72,10 @@ export function webSocketTransport(url, options = {}) {
     const opening = opened();
     socket = opening;
     opening.onopen = () => {
-      if (onHead) opening.send(SUBSCRIBE);
+      if (onHead) subscribe();
       for (const { body } of waiting.values()) opening.send(body);
     };
-    opening.onmessage = ({ data }) => take(data);
+    opening.onmessage = ({ data }) => socket === opening && take(data);
     opening.onclose = () => socket === opening && lost(new Error('connection lost'));
     opening.onerror = () => socket === opening && lost(new Error(`no connection to ${host}`));
     return opening;
@@ -75,21 +99,43 @@ export function webSocketTransport(url, options = {}) {
       lost(new Error(`not a text of at most ${maxLength} characters`));
       return;
     }
-    const message = parsed(text);
+    const message = (text.length > LONG && glance(text)) || parsed(text);
     // The notification is only a hint to poll; its contents are ignored.
     if (message?.method === 'eth_subscription') {
       onHead?.();
+      unasked(onHead ? notices : strays, text);
       return;
     }
     const id = idOf(message);
     // A response without an id belongs to the oldest exchange.
     const exchange = id === undefined ? waiting.values().next().value : owner(id);
-    if (!exchange) return;
+    if (!exchange) {
+      unasked(id < asked ? notices : strays, text);
+      return;
+    }
     failures = 0;
     exchange.end(undefined, new TextEncoder().encode(text));
   }
 
+  /** Counts a message of no exchange. A node that sends too many of them loses the connection for the longest pause. */
+  function unasked(counter, text) {
+    if (counter(text.length)) return;
+    failures = Math.max(failures, LONGEST);
+    lost(new Error('too many messages that were not asked for'));
+  }
+
   const owner = (id) => [...waiting.values()].find(({ first, count }) => id >= first && id < first + count);
+
+  /** The first id in a text, as a message, if none of the ids in it belongs to an exchange. */
+  function glance(text) {
+    let first;
+    for (const [, digits] of text.matchAll(ID)) {
+      const id = Number(digits);
+      if (owner(id)) return undefined;
+      first ??= { id };
+    }
+    return first;
+  }
 
   /** @param {string} body */
   function transport(body) {
@@ -99,6 +145,7 @@ export function webSocketTransport(url, options = {}) {
       if (calls.some(({ id }) => owner(id))) throw new Error('a call with this id is pending: each client needs its own transport');
       const socket = connection();
       const first = calls[0].id;
+      asked = Math.max(asked, first + calls.length);
       const timer = setTimeout(() => lost(new Error(`no response in ${timeout} ms`)), timeout);
       timer.unref?.();
       const end = (error, bytes) => {
@@ -116,7 +163,7 @@ export function webSocketTransport(url, options = {}) {
     /** Calls back whenever the node announces a block. */
     heads(listener) {
       onHead = listener;
-      if (socket?.readyState === WebSocket.OPEN) socket.send(SUBSCRIBE);
+      if (socket?.readyState === WebSocket.OPEN) subscribe();
     },
     close() {
       closed = true;
@@ -124,6 +171,9 @@ export function webSocketTransport(url, options = {}) {
     },
   });
 }
+
+/** The member of a response that names its call. */
+const ID = /"id"\s*:\s*(\d+)/g;
 
 function hostOf(url) {
   try {

@@ -199,6 +199,92 @@ test('by default an exchange has 20 seconds and a response 32 Mi characters', as
   await silent;
 });
 
+/** Whether a connection stays open while the other side sends a message this often, at once. */
+function bears(count, message) {
+  for (let sent = 0; sent < count && FakeSocket.last.readyState === FakeSocket.OPEN; sent += 1) FakeSocket.last.say(message);
+  return FakeSocket.last.readyState === FakeSocket.OPEN;
+}
+
+test('a node that sends what nobody asked for is left for the longest pause', async (t) => {
+  mockClocks(t);
+  const long = `[${Array.from({ length: 50_000 }, () => '{"id":999999999}').join()}]`;
+  for (const [count, message] of [[64, { id: 9 }], [64, '{"id":9}'], [1, long], [0, `${long}${' '.repeat(2 ** 20)}`]]) {
+    const transport = start();
+    const first = ask(transport, 1);
+    FakeSocket.last.open();
+    FakeSocket.last.say({ id: 1 });
+    await first;
+    const second = ask(transport, 2);
+    const failed = assert.rejects(second, /too many messages that were not asked for/);
+    assert.ok(bears(count, message));
+    t.mock.timers.tick(59_000);
+    assert.ok(await waits(second));
+    assert.ok(!bears(1, message), 'one more in the same minute');
+    await failed;
+    t.mock.timers.tick(59_999);
+    await assert.rejects(ask(transport, 3), /no connection/);
+    t.mock.timers.tick(1);
+    const again = ask(transport, 3);
+    FakeSocket.last.open();
+    FakeSocket.last.say({ id: 3 });
+    await again;
+  }
+});
+
+test('unasked messages are counted over a minute, and a node may send fewer for ever', (t) => {
+  mockClocks(t);
+  const transport = start();
+  void ask(transport, 1);
+  FakeSocket.last.open();
+  for (let minute = 0; minute < 5; minute += 1) {
+    assert.ok(bears(64, { id: 9 }));
+    t.mock.timers.tick(60_000);
+  }
+});
+
+test('announcements, and responses to a batch one by one, may be many', async (t) => {
+  mockClocks(t);
+  const transport = start();
+  transport.heads(() => {});
+  const batch = ask(transport, 1, 2, 3);
+  const next = ask(transport, 4);
+  FakeSocket.last.open();
+  FakeSocket.last.say({ id: 1 });
+  await batch;
+  for (const id of [2, 3]) FakeSocket.last.say({ id, result: 'x'.repeat(2_000_000) });
+  assert.ok(bears(5_998, HEADS));
+  assert.ok(await waits(next));
+  const failed = assert.rejects(next, /too many messages/);
+  assert.ok(!bears(1, HEADS));
+  await failed;
+});
+
+test('a long message of no exchange is not parsed', async (t) => {
+  const transport = start();
+  const answer = ask(transport, 1);
+  FakeSocket.last.open();
+  const parse = t.mock.method(JSON, 'parse');
+  FakeSocket.last.say(`[{"id":9,"result":"${'x'.repeat(100_000)}"}]`);
+  assert.equal(parse.mock.callCount(), 0);
+  const long = `{"result":"${'x'.repeat(100_000)}", "id" : 1}`;
+  FakeSocket.last.say(long);
+  assert.equal(await text(answer), long);
+});
+
+test('what an abandoned connection still sends is ignored', async (t) => {
+  mockClocks(t);
+  const transport = start();
+  const lost = assert.rejects(ask(transport, 1), /connection lost/);
+  const [old] = FakeSocket.made;
+  old.onclose();
+  await lost;
+  t.mock.timers.tick(1_000);
+  const answer = ask(transport, 2);
+  FakeSocket.last.open();
+  old.say({ id: 2, result: 'of the abandoned one' });
+  assert.ok(await waits(answer));
+});
+
 test('a closed transport ends pending exchanges and opens no connection', async () => {
   const transport = start();
   const answer = ask(transport, 1);
