@@ -2,6 +2,9 @@
 // first, so that a process that is killed leaves no half of one. Only files that this package has made are replaced or removed, and
 // no symbolic link in the directory is followed: others may be able to write there.
 
+/** Most bytes of a page, as in the module (`src/light/sync/keep.rs`). A longer one is damaged. */
+export const MAX_PAGE_BYTES = 32 + 6 * 2 ** 20;
+
 /** The most pages that are written: 16 million headers, about a gigabyte. */
 const MOST_PAGES = 2 ** 18;
 
@@ -42,10 +45,10 @@ const numberOf = (file) => (/^\d+\.page$/.test(file) ? parseInt(file, 10) : -1);
 /** Files of pages that a process has not finished writing. */
 const UNFINISHED = /^\d+\.page\.(?:[\da-f-]{36}\.)?new$/;
 
-/** The content of a file; undefined if there is none, or something else under its name. */
+/** The content of a file; undefined if there is none, or under its name something else or a file that is longer than any page. */
 async function content({ files }, path, encoding) {
   const found = await present(files.lstat(path));
-  return found?.isFile() ? present(files.readFile(path, encoding)) : undefined;
+  return found?.isFile() && found.size <= MAX_PAGE_BYTES ? present(files.readFile(path, encoding)) : undefined;
 }
 
 /**

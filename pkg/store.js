@@ -3,7 +3,7 @@
 //
 // One client writes at a time: two that write the same chain at different speeds would truncate each other's pages. The
 // others read, and the next one takes over when the writer is closed.
-import { directory } from './directory.js';
+import { MAX_PAGE_BYTES, directory } from './directory.js';
 import { localLocks } from './locks.js';
 import { isBytes } from './message.js';
 
@@ -256,7 +256,7 @@ function turnOf(locks, name, onTurn) {
 /** The initial value: no pages were read. */
 const NONE = { first: 0, step: 0, pages: [] };
 
-const isPage = (page) => isBytes(page) && page.length > 0;
+const isPage = (page) => isBytes(page) && page.length > 0 && page.length <= MAX_PAGE_BYTES;
 
 /** Most pages that are searched for: 67 million headers. */
 const MOST = 2 ** 20;

@@ -1,9 +1,10 @@
 // What the store in a directory replaces and removes: only files of this package. Needs no module.
 import assert from 'node:assert/strict';
-import { existsSync, lstatSync, lutimesSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, lutimesSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { MAX_PAGE_BYTES } from '../directory.js';
 import { pagesIn } from '../store.js';
 
 let folder;
@@ -106,6 +107,22 @@ test('no symbolic link is followed', async () => {
   assert.equal(readFileSync(inOwn('0.page'))[0], 1);
   assert.ok(existsSync(join(folder, 'rootlight-v0-mainnet-newest')));
   rmSync(outside, { recursive: true });
+});
+
+test('a file that is longer than any page is not read, and replaced', async () => {
+  make(OWN, { '0.page': '', '1.page': '', writer: '' });
+  truncateSync(inOwn('0.page'), MAX_PAGE_BYTES);
+  // Longer than Node.js can read.
+  for (const name of ['1.page', 'writer']) truncateSync(inOwn(name), 2 ** 40);
+  utimesSync(inOwn('writer'), 0, 0);
+  const told = [];
+  const client = pagesIn(folder, { network: 'mainnet' }, { onError: ({ message }) => told.push(message) });
+  assert.equal((await client.read(0))?.length, MAX_PAGE_BYTES);
+  assert.equal(await client.read(1), undefined);
+  await client.save(1, [Uint8Array.of(1)]);
+  await client.close();
+  assert.deepEqual(told, []);
+  assert.equal(statSync(inOwn('1.page')).size, 1);
 });
 
 test('a link in place of the store is refused by name', async () => {

@@ -1,6 +1,8 @@
 // Headers that the light client stores between two runs, in Node.js and in a real page: valid pages are used, invalid ones are ignored and replaced.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { MAX_PAGE_BYTES } from '../directory.js';
 import { pagesIn } from '../store.js';
 import { inPage } from './lib/in-page.mjs';
 import { digestOf, loaded, visit } from './lib/store-scenario.mjs';
@@ -189,6 +191,25 @@ test('each chain has its own pages, and saved pages replace all stored pages fro
   // The last write of an earlier visit is missing.
   const torn = mapStore(new Map([['rootlight-v1-regtest-newest/0', page(1)]]));
   assert.deepEqual(await loaded(pagesIn(torn, { network: 'regtest' })), [page(1)]);
+});
+
+test('a page that is longer than any page of the module is not passed on', async () => {
+  const store = mapStore();
+  const pages = pagesIn(store, { network: 'regtest' });
+  await pages.save(0, [page(1), new Uint8Array(MAX_PAGE_BYTES), page(3)]);
+  assert.equal(await pages.count(), 3);
+  assert.equal((await pages.read(1)).length, MAX_PAGE_BYTES);
+  store.values.set('rootlight-v1-regtest-newest/2', new Uint8Array(MAX_PAGE_BYTES + 1));
+  const later = pagesIn(store, { network: 'regtest' });
+  assert.equal(await later.count(), 2);
+  assert.equal(await later.read(2), undefined);
+});
+
+test('the longest page is as long as the module\'s', () => {
+  const source = (path) => readFileSync(new URL(`../../src/light/${path}`, import.meta.url), 'utf8');
+  assert.match(source('sync/keep.rs'), /HASH_BYTES: usize = 32;[^]*MAX_PAGE_BYTES: usize = HASH_BYTES \+ MAX_BATCH_BYTES;/);
+  assert.match(source('header_batch.rs'), /MAX_BATCH_BYTES: usize = 6 \* 1024 \* 1024;/);
+  assert.equal(MAX_PAGE_BYTES, 32 + 6 * 1024 * 1024);
 });
 
 test('pages are written one after the other, and none after a failed write', async () => {
