@@ -25,7 +25,7 @@ const clients = clientsFor(async (origin) => {
   // The client of all pages tells whether nodes answer.
   if (origin) return made;
   // While no node answers; a client that has ended is another matter.
-  const tell = (connection) => sessions.forEach((session) => session.tell({ connection }));
+  const tell = (connection) => sessions.forEach((session) => session.tell(connection));
   made.on('disconnect', ({ code, message }) => code !== ENDED && tell({ code, message }));
   made.on('connect', ({ chainId }) => tell({ chainId }));
   return made;
@@ -41,10 +41,11 @@ chrome.runtime.onConnect.addListener((port) => {
   const { origin, id } = port.sender;
   if (port.name !== 'rootlight' || id !== chrome.runtime.id || !origin || origin === 'null') return port.disconnect();
   const connection = clients.join(origin, () => session.end());
-  const session = sessionOf(port, connection.provider, budgetOf(siteOf(origin)), () => {
+  const end = () => {
     sessions.delete(session);
     connection.leave();
-  });
+  };
+  const session = sessionOf(port, connection.provider, budgetOf(siteOf(origin)), end, origin === location.origin);
   sessions.add(session);
   port.onMessage.addListener(session.take);
   // Browsers tell only the side that has not disconnected.

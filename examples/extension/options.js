@@ -1,10 +1,19 @@
 // The settings of the extension. Only this page writes them.
-const [form, network, upstreams, saved] = ['form', 'network', 'upstreams', 'saved'].map((id) => document.getElementById(id));
+const [form, network, upstreams, saved, failure] = ['form', 'network', 'upstreams', 'saved', 'failure'].map((id) => document.getElementById(id));
 
 const { settings } = await chrome.storage.local.get('settings');
 if (settings) {
   network.value = settings.network;
   upstreams.value = settings.upstreams.join('\n');
+}
+
+// Only this page sees the words of failures, which may name the user's node.
+if (settings) {
+  const port = chrome.runtime.connect({ name: 'rootlight' });
+  port.onMessage.addListener(({ result, error, connection }) => {
+    failure.value = error?.message ?? result?.fault ?? connection?.message ?? 'none';
+  });
+  port.postMessage({ id: 1, method: 'rootlight_syncStatus', params: [] });
 }
 
 form.addEventListener('submit', async (event) => {

@@ -1,4 +1,5 @@
 // One page's connection to the client. It may use methods that read the chain, and only filters and subscriptions of its own.
+import { errorForPage, resultForPage } from './words.js';
 
 /** Longest request, in characters of JSON. */
 const LONGEST = 256 * 1024;
@@ -31,8 +32,9 @@ function checked(message) {
  * @param {(method: string) => Promise<{request: Function}>} provider the client of the page's origin for a method
  * @param {{enter: () => boolean, leave: () => void}} budget of the page's site
  * @param {() => void} [onEnd] called once, when the connection ends from whichever side
+ * @param {boolean} [isOwn] whether the page is the extension's, which gets the client's own words of failures
  */
-export function sessionOf(port, provider, budget, onEnd = () => {}) {
+export function sessionOf(port, provider, budget, onEnd = () => {}, isOwn = false) {
   /** The page's filters and subscriptions: their clients, and the methods that end them. */
   const own = new Map();
   let making = 0;
@@ -47,14 +49,21 @@ export function sessionOf(port, provider, budget, onEnd = () => {}) {
     if (MAKES.has(method) && own.size + making >= MOST_FILTERS) throw failure(-32005, `a page has at most ${MOST_FILTERS} filters and subscriptions`);
     making += MAKES.has(method) ? 1 : 0;
     try {
-      const client = USES.has(method) ? own.get(params[0]).client : await provider(method);
-      const result = await client.request(call);
+      const [client, result] = await asked(call);
       if (MAKES.has(method)) await made(client, method, result);
       if (method === 'eth_uninstallFilter' || method === 'eth_unsubscribe') own.delete(params[0]);
-      return result;
+      return isOwn ? result : resultForPage(result, method);
     } finally {
       making -= MAKES.has(method) ? 1 : 0;
     }
+  }
+
+  /** The client for a call, and its result. */
+  async function asked(call) {
+    const { method, params } = call;
+    const shortened = (of) => (error) => Promise.reject(isOwn ? error : errorForPage(error, of));
+    const client = USES.has(method) ? own.get(params[0]).client : await provider(method).catch(shortened());
+    return [client, await client.request(call).catch(shortened(method))];
   }
 
   async function made(client, method, id) {
@@ -75,8 +84,8 @@ export function sessionOf(port, provider, budget, onEnd = () => {}) {
         budget.leave();
       }
     },
-    /** Tells the page about the client. */
-    tell: post,
+    /** Tells the page whether nodes answer. */
+    tell: (connection) => post({ connection: isOwn || connection.chainId !== undefined ? connection : errorForPage(connection) }),
     /** Passes on an event of a client, if it is of a subscription of this page. */
     emit(event, client) {
       if (own.get(event.data?.subscription)?.client === client) post({ event });

@@ -74,6 +74,36 @@ test('pending transactions and nonces of a site are shown to its own pages only'
   assert.deepEqual(await seen(reader, hash, filters[1]), { count: 0, transaction: null, events: [] });
 });
 
+/** A page, of a site or of the extension, whose client fails with an error and has had a fault. */
+function withWords(error, isOwn) {
+  const posts = [];
+  const client = { request: async ({ method }) => (method === 'rootlight_syncStatus' ? { currentBlock: '0x1', fault: error.message } : Promise.reject(error)) };
+  const provider = async (method) => (method === 'eth_chainId' ? Promise.reject(error) : client);
+  const session = sessionOf({ postMessage: (message) => posts.push(message), disconnect() {} }, provider, { enter: () => true, leave() {} }, undefined, isOwn);
+  return { session, posts };
+}
+
+test('what the node of the user says, and its name, are told to the extension\'s own pages only', async () => {
+  const words = 'no connection to node.corp.internal: project 0123456789abcdef is over quota';
+  // The node chooses the code when it refuses a transaction.
+  const failures = [[-32002, 'eth_getBalance'], [4900, 'eth_chainId'], [undefined, 'eth_chainId'], [-32005, 'eth_sendRawTransaction']];
+  for (const [code, method] of failures) {
+    for (const isOwn of [false, true]) {
+      const { session, posts } = withWords(Object.assign(new Error(words), { code, data: words }), isOwn);
+      for (const asked of [method, 'rootlight_syncStatus']) await session.take({ id: 1, method: asked, params: [] });
+      session.tell({ code: 1013, message: words });
+      assert.equal(posts[0].error.code, code ?? -32603);
+      assert.ok(posts[1].result.fault && posts[1].result.currentBlock === '0x1' && posts[2].connection.code === 1013);
+      for (const post of posts) assert.equal(JSON.stringify(post).includes(words), isOwn, JSON.stringify(post));
+    }
+  }
+  const { session, posts } = withWords(Object.assign(new Error('execution reverted'), { code: 3, data: '0x08c379a0' }));
+  await session.take({ id: 1, method: 'eth_call', params: [] });
+  assert.deepEqual(posts, [{ id: 1, error: { code: 3, message: 'execution reverted', data: '0x08c379a0' } }]);
+  session.tell({ chainId: '0x1e' });
+  assert.deepEqual(posts[1], { connection: { chainId: '0x1e' } });
+});
+
 test('sites that only read share one client, and keep their filters when they begin to send', async () => {
   const { opened, page } = setup();
   const pages = ['a', 'b', 'c'].map((name) => page(`https://${name}.example`));

@@ -201,6 +201,11 @@ test('a page is told when the nodes of the extension do not answer, and when the
   await browser.run(async () => void (globalThis.told.length = 0));
   held = [502, {}];
   assert.deepEqual(await told(1), [['disconnect', 1013]]);
+  // The words are for the extension's own page.
+  const options = await browser.tab();
+  await options.open(`chrome-extension://${idOf(folder)}/options.html`);
+  await until(() => options.run(async () => document.getElementById('failure').value.includes('502')), 'the words of the failure');
+  assert.equal((await browser.run(ask, 'rootlight_syncStatus', [])).result.fault, 'a node of the extension has failed');
   assert.equal((await browser.run(ask, 'eth_blockNumber', [])).result, '0xb');
   held = undefined;
   assert.deepEqual(await told(2), [['disconnect', 1013], ['connect', '0x21']]);
