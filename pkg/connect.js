@@ -4,20 +4,22 @@ import { instance } from './instance.js';
 import { disconnected } from './life.js';
 import { withOptions } from './message.js';
 import { provide } from './provider.js';
+import { maskOf, withoutSecrets } from './secrets.js';
 import { pagesIn } from './store.js';
 import { withoutUser } from './transport.js';
 import { webSocketTransport } from './websocket.js';
 
 /**
- * The transport of an upstream, a name by which a quorum distinguishes owners, and whether this package closes its connections.
+ * The transport of an upstream, a name by which a quorum distinguishes owners, what removes the secrets of its address from texts, and
+ * whether this package closes its connections.
  * `post` is the module's: see pkg/wasm/src/fetch.rs.
  */
 function reach(upstream, index, post) {
-  if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, own: false };
+  if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, mask: withoutSecrets, own: false };
   const url = new URL(upstream);
   const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : overHttp(url, post);
   // Paths may contain API keys.
-  return { transport, name: url.origin, own: true };
+  return { transport, name: url.origin, mask: maskOf(url), own: true };
 }
 
 /** The transport over HTTP by the module. */
@@ -80,7 +82,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     heard.changed();
   };
   const line = connection(reached.length, (reason) => heard.connection?.(reason));
-  const exchanges = reached.map(({ transport }, index) => exchangeOver(transport, life, pages?.room, line(index)));
+  const exchanges = reached.map(({ transport, mask }, index) => exchangeOver(transport, life, pages?.room, line(index), mask));
   const names = reached.map(({ name }) => name);
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
   if (pages) {

@@ -2,6 +2,7 @@
 // errors.
 
 import { isBytes } from './message.js';
+import { masked, withoutSecrets } from './secrets.js';
 
 /**
  * Most exchanges with one upstream in progress for requests of callers. Synchronization has as many of its own, so that it
@@ -22,25 +23,12 @@ const MAX_REASON = 200;
  */
 const SILENCE = 1_000;
 
-/** An address in a text. The part after its host may contain a password or a key. */
-const ADDRESS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>]*@)?([^\s/?#"'<>@]*)[^\s"'<>]*/gi;
-
-/** Longest text that is searched for addresses, in characters. */
-const MAX_TEXT = 2_000;
-
-/** Removes the secrets of addresses from a text: `https://user:password@host/key` becomes `https://host`. */
-export function withoutSecrets(text) {
-  // The text is cut between words, because half an address could end within a password.
-  const short = text.length > MAX_TEXT ? text.slice(0, MAX_TEXT).replace(/\S*$/, '') : text;
-  return short.replaceAll(ADDRESS, '$1$2');
-}
-
 /** A transport's failure in the form that the module expects: a number of seconds if the upstream asks for a pause, otherwise a text. */
-function reasonOf(error) {
+function reasonOf(error, mask) {
   const pause = error?.retryAfter;
   if (pause !== undefined) return pause ?? NaN;
   const text = typeof error === 'string' ? error : error?.message;
-  const words = withoutSecrets(typeof text === 'string' ? text : 'unknown failure');
+  const words = mask(typeof text === 'string' ? text : 'unknown failure');
   return [...words.replaceAll(/\p{Cc}/gu, '')].slice(0, MAX_REASON).join('');
 }
 
@@ -70,9 +58,10 @@ export function connection(count, tell) {
  * @param {ReturnType<typeof import('./life.js').newLife>} life
  * @param {() => Promise<void> | undefined} [room] a promise that synchronization awaits before its next request, if the store is full
  * @param {(reason?: string) => void} [report] told the reason of each failure, and nothing for a response: see {@link connection}
+ * @param {(text: string) => string} [mask] removes the secrets of the upstream's address from its words
  * @returns {(body: string, following: boolean) => Promise<string | number | (() => Uint8Array)>}
  */
-export function exchangeOver(transport, life, room = () => undefined, report = () => {}) {
+export function exchangeOver(transport, life, room = () => undefined, report = () => {}, mask = withoutSecrets) {
   const lines = [line(PARALLEL), line(PARALLEL)];
   return async (body, following) => {
     const { enter, leave } = lines[Number(following)];
@@ -83,9 +72,10 @@ export function exchangeOver(transport, life, room = () => undefined, report = (
       if (full) await life.run(() => full, true);
       bytes = await life.run(() => inTime(() => transport(body)), true);
       if (!isBytes(bytes)) throw new Error('the transport did not return a Uint8Array');
+      bytes = masked(bytes, mask);
     } catch (error) {
       leave();
-      const reason = reasonOf(error);
+      const reason = reasonOf(error, mask);
       // A node that asks for a pause is there.
       if (typeof reason === 'string') report(reason);
       return reason;

@@ -4,9 +4,10 @@ import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { runInNewContext } from 'node:vm';
-import { exchangeOver, withoutSecrets } from '../exchange.js';
+import { exchangeOver } from '../exchange.js';
 import { createProvider } from '../index.js';
 import { newLife } from '../life.js';
+import { maskOf, masked, withoutSecrets } from '../secrets.js';
 import { serveChain } from './lib/chain-server.mjs';
 import { listen } from './lib/upstream.mjs';
 
@@ -112,6 +113,32 @@ test('a long text is cut before it is searched for addresses', () => {
   assert.equal(withoutSecrets('a.a://@'.repeat(1e6)), '');
 });
 
+test('words of a node contain no password and no key of its address, also where they stand alone', () => {
+  const mask = maskOf('wss://user:hunter%202@node.example/v3/0123456789abcdef?token=sesame&v=1');
+  for (const [text, said] of [
+    ['key 0123456789abcdef is over its limit', 'key ... is over its limit'],
+    ['bad token sesame, "hunter 2" or hunter%202', 'bad token ..., "..." or ...'],
+    ['user v3 at https://user:x@node.example/v3/0123456789abcdef: 1', 'user v3 at https://node.example 1'],
+  ]) {
+    assert.equal(mask(text), said);
+    const errors = (message) => JSON.stringify([{ id: 1, error: { code: -1, message } }, { id: 2, result: '0x0123456789abcdef' }]);
+    const bytes = (message) => new TextEncoder().encode(errors(message));
+    assert.deepEqual(masked(bytes(text), mask), bytes(said));
+  }
+  // What has nothing to mask stays as it is, also if it is no JSON.
+  for (const text of ['{"message":"a \\u0041"}', '{"message":"\\x"}', '{"message":"', '']) {
+    const bytes = new TextEncoder().encode(text);
+    assert.equal(masked(bytes, mask), bytes);
+  }
+});
+
+test('a response with messages without end is masked soon', () => {
+  const begin = performance.now();
+  const bytes = masked(new TextEncoder().encode(`[${'"message":"x",'.repeat(2_000_000)}0]`), withoutSecrets);
+  assert.ok(bytes.length < 27_000_000);
+  assert.ok(performance.now() - begin < 10_000);
+});
+
 /** Everything that an error shows. */
 const shown = (error) => `${inspect(error, { showHidden: true, depth: 9 })} ${JSON.stringify(error)} ${error.stack}`;
 
@@ -125,6 +152,27 @@ test('no error of a client contains the user, the password or the key in an upst
   for (const upstream of [`http://${secret}`, `ftp://${secret}`, 'http://user:s3cret@:k3y', transport, [`http://${secret}`, transport]]) {
     const error = await createProvider({ ...network, upstream }).then(() => assert.fail('connected'), (reason) => reason);
     assert.ok(!/s3cret|k3y/.test(shown(error)), shown(error));
+  }
+});
+
+test('an error of an upstream does not name the key in its address', async () => {
+  let refused = false;
+  const key = 'k3y0123456789abcdef';
+  const refusal = ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32005, message: `project ${key} is over quota` } });
+  const refusing = (body) => {
+    const calls = JSON.parse(body);
+    return JSON.stringify(Array.isArray(calls) ? calls.map(refusal) : refusal(calls));
+  };
+  const served = await serveChain(3, undefined, (transport) => async (body) => (refused ? refusing(body) : transport(body)));
+  try {
+    const provider = await createProvider({ ...served.options, upstream: `${served.url}/changed/${key}`, store: null });
+    refused = true;
+    const error = await provider.request({ method: 'eth_getBalance', params: [`0x${'ab'.repeat(20)}`, 'latest'] }).catch((reason) => reason);
+    assert.match(error.message, /project \.\.\. is over quota/);
+    assert.ok(!shown(error).includes(key), shown(error));
+    provider.close();
+  } finally {
+    await served.close();
   }
 });
 

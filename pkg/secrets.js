@@ -1,0 +1,77 @@
+// Keeps the secrets of upstreams' addresses out of texts.
+
+/** An address in a text. The part after its host may contain a password or a key. */
+const ADDRESS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>]*@)?([^\s/?#"'<>@]*)[^\s"'<>]*/gi;
+
+/** Longest text that is searched for addresses, in characters. */
+const MAX_TEXT = 2_000;
+
+/** Shortest segment of a path, or user, that may be a key; `v3`, `rpc` or `mainnet` are shorter. */
+const KEY_LENGTH = 12;
+
+/** Shortest password or value of a query that is removed. */
+const SECRET_LENGTH = 4;
+
+/** The message of an error in a JSON text. Nothing else that the module asks for has a member of this name. */
+const MESSAGE = /("message"\s*:\s*)("[^"\\]*(?:\\.[^"\\]*)*")/g;
+
+/** Most messages of one response that are kept. */
+const MOST_MESSAGES = 10_000;
+
+/** Removes the secrets of addresses from a text: `https://user:password@host/key` becomes `https://host`. */
+export function withoutSecrets(text) {
+  // The text is cut between words, because half an address could end within a password.
+  const short = text.length > MAX_TEXT ? text.slice(0, MAX_TEXT).replace(/\S*$/, '') : text;
+  return short.replaceAll(ADDRESS, '$1$2');
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The parts of an address that a text may not contain, the longest first. */
+function secretsOf(address) {
+  const { password, search, searchParams, username, pathname } = new URL(address);
+  const keys = [username, ...pathname.split('/')].filter((part) => part.length >= KEY_LENGTH);
+  const values = [password, search.slice(1), ...searchParams.values()].filter((part) => part.length >= SECRET_LENGTH);
+  const all = new Set([...keys, ...values].flatMap((part) => [part, decoded(part)]));
+  return [...all].sort((a, b) => b.length - a.length);
+}
+
+/**
+ * Returns a function like {@link withoutSecrets} that also removes the secrets of this address where they stand alone.
+ * @param {string | URL} address
+ */
+export function maskOf(address) {
+  const secrets = secretsOf(address);
+  return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, '...'), withoutSecrets(text));
+}
+
+/** The response with masked messages of its errors. They are masked before the module cuts them, because half a secret is not found. */
+export function masked(bytes, mask) {
+  const text = new TextDecoder().decode(bytes);
+  let count = 0;
+  let changed = false;
+  const after = text.replaceAll(MESSAGE, (all, name, literal) => {
+    count += 1;
+    const words = count > MOST_MESSAGES ? '""' : maskedLiteral(literal, mask);
+    changed ||= words !== literal;
+    return name + words;
+  });
+  return changed ? new TextEncoder().encode(after) : bytes;
+}
+
+/** A masked string of JSON; as it was if there is nothing to mask. */
+function maskedLiteral(literal, mask) {
+  try {
+    const words = JSON.parse(literal);
+    const rest = mask(words);
+    return rest === words ? literal : JSON.stringify(rest);
+  } catch {
+    return literal;
+  }
+}
