@@ -10,6 +10,9 @@ const MOST_FILTERS = 16;
 /** Methods for pages. Others show the user's nodes (rootlight_upstreams, net_peerList), or are not for pages at all. */
 const FOR_PAGES = /^(eth_\w+|rsk_\w+|web3_\w+|net_version|net_listening|rootlight_verification|rootlight_syncStatus|rootlight_checkpoint)$/;
 
+/** Refusals in a row for the site's budget after which the connection ends. content.js lets a page make fewer. */
+const MOST_REFUSALS = 1_000;
+
 const MAKES = new Set(['eth_subscribe', 'eth_newFilter', 'eth_newBlockFilter', 'eth_newPendingTransactionFilter']);
 const USES = new Set(['eth_getFilterChanges', 'eth_getFilterLogs', 'eth_uninstallFilter', 'eth_unsubscribe']);
 
@@ -39,6 +42,7 @@ export function sessionOf(port, provider, budget, onEnd = () => {}, isOwn = fals
   const own = new Map();
   let making = 0;
   let ended = false;
+  let refusals = 0;
   const post = (message) => {
     if (!ended) port.postMessage(message);
   };
@@ -72,10 +76,28 @@ export function sessionOf(port, provider, budget, onEnd = () => {}, isOwn = fals
     else own.set(id, { client, end });
   }
 
+  /** Refuses a request for the site's budget. */
+  function refuse(id) {
+    post({ id, error: shown(failure(-32005, 'this site asks for too much at a time')), isBusy: true });
+    refusals += 1;
+    if (refusals >= MOST_REFUSALS) end();
+  }
+
+  /** Ends the filters and subscriptions of the page, and its connection. */
+  function end() {
+    if (ended) return;
+    ended = true;
+    onEnd();
+    for (const { end: stop } of own.values()) void stop();
+    own.clear();
+    port.disconnect();
+  }
+
   return {
     async take({ id, ...message }) {
       if (!Number.isSafeInteger(id)) return;
-      if (!budget.enter()) return post({ id, error: shown(failure(-32005, 'this site asks for too much at a time')) });
+      if (!budget.enter()) return refuse(id);
+      refusals = 0;
       try {
         post({ id, result: await answer(checked(message)) });
       } catch (error) {
@@ -90,14 +112,6 @@ export function sessionOf(port, provider, budget, onEnd = () => {}, isOwn = fals
     emit(event, client) {
       if (own.get(event.data?.subscription)?.client === client) post({ event });
     },
-    /** Ends the filters and subscriptions of the page, and its connection. */
-    end() {
-      if (ended) return;
-      ended = true;
-      onEnd();
-      for (const { end } of own.values()) void end();
-      own.clear();
-      port.disconnect();
-    },
+    end,
   };
 }

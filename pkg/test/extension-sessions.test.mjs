@@ -104,6 +104,24 @@ test('what the node of the user says, and its name, are told to the extension\'s
   assert.deepEqual(posts[1], { connection: { chainId: '0x1e' } });
 });
 
+test('a page whose requests are refused a thousand times in a row is disconnected', async () => {
+  const ends = [];
+  let allowed = false;
+  const port = { postMessage() {}, disconnect: () => ends.push('port') };
+  const session = sessionOf(port, async () => ({ request: async () => '0x1' }), { enter: () => allowed, leave() {} }, () => ends.push('session'));
+  const refuse = async (times) => {
+    for (let id = 0; id < times; id += 1) await session.take({ id, method: 'eth_chainId' });
+  };
+  await refuse(999);
+  allowed = true;
+  await session.take({ id: 1, method: 'eth_chainId' });
+  allowed = false;
+  await refuse(999);
+  assert.deepEqual(ends, []);
+  await refuse(2);
+  assert.deepEqual(ends, ['session', 'port']);
+});
+
 test('sites that only read share one client, and keep their filters when they begin to send', async () => {
   const { opened, page } = setup();
   const pages = ['a', 'b', 'c'].map((name) => page(`https://${name}.example`));
