@@ -87,7 +87,7 @@ async fn callers_take_turns_and_doubt_ends() {
     }
     drop(first);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(order.lock().unwrap()[..3], [GREEDY, OTHER, Some(3.into())]);
+    assert_eq!(order.lock().unwrap()[..3], [OTHER, GREEDY, Some(3.into())]);
     let places = Places::new(SIZES);
     places.enter(GREEDY).await.unwrap().unanswered();
     let held = places.enter(GREEDY).await.unwrap();
