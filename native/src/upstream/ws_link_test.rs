@@ -175,7 +175,7 @@ async fn the_room_of_a_response_to_a_caller_counts_as_that_of_callers() {
         let mut bench = Bench::new();
         // Callers have 24 of 32 MiB.
         let _others =
-            super::super::asked_by(7, async { bench.link.intake.room_now(18 * MIB) }).await.unwrap();
+            super::super::asked_by(7.into(), async { bench.link.intake.room_now(18 * MIB) }).await.unwrap();
         let answer = bench.ask(is_caller);
         let serving = bench.serve(|mut socket| async move {
             asked(&mut socket).await;
