@@ -184,7 +184,7 @@ impl HttpUpstream {
     async fn read(&self, mut response: reqwest::Response) -> Result<Incoming, Failure> {
         let limit = self.config.answer_bytes;
         let no_room = |_| Failure::last(UpstreamError::NoRoom);
-        let (mut bytes, mut held, begun) = (Vec::new(), Held::default(), Instant::now());
+        let (mut bytes, mut held, mut begun) = (Vec::new(), Held::default(), Instant::now());
         loop {
             let chunk = timeout(CONTENDED, response.chunk()).await;
             self.intake.hurry(&held, begun.elapsed()).map_err(Failure::last)?;
@@ -201,6 +201,10 @@ impl HttpUpstream {
                     0 => self.intake.first_room(more).await,
                     _ => self.intake.room_now(more),
                 };
+                if held.bytes() == 0 {
+                    // The wait for room is not the upstream's.
+                    begun = Instant::now();
+                }
                 held.merge(room.map_err(no_room)?);
                 bytes.reserve_exact(READ_STEP.max(chunk.len()));
             }
