@@ -9,7 +9,7 @@ use super::{
     store::{FactStore, Known, Location},
     sync::Observation,
     upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
-    upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, UpstreamFetch},
+    upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, METHOD_NOT_FOUND, UpstreamFetch},
 };
 use crate::{state::Fact, types::BlockRef};
 
@@ -61,6 +61,8 @@ pub struct Fetch {
     absent: Option<FactStore>,
     /// A fault of the present upstream, reported unless it proves the fact in another form.
     doubt: Option<Observation>,
+    /// Silence about what only a caller says exists: a fault if another upstream proves it.
+    silent: Vec<Observation>,
     failures: Vec<AttemptFailure>,
 }
 
@@ -69,7 +71,7 @@ impl Fetch {
     pub fn new(mut current: UpstreamFetch, roster: &[usize]) -> Self {
         let mut others: VecDeque<usize> = roster.iter().copied().collect();
         current.upstream = others.pop_front().unwrap_or(0);
-        Self { current, others, absent: None, doubt: None, failures: Vec::new() }
+        Self { current, others, absent: None, doubt: None, silent: Vec::new(), failures: Vec::new() }
     }
 
     /// The requests of the present attempt.
@@ -123,12 +125,14 @@ impl Fetch {
                 self.next_upstream(pinned, known)
             }
             Ok(facts) => {
+                seen.append(&mut self.silent);
                 seen.extend(observation(Ok(state_of(&self.current.target))));
                 FetchOutcome::Proven(Box::new(facts), self.others.into())
             }
             Err(cause) => {
                 let cause = self.current.blame(cause);
                 match observation(Err(cause.clone())) {
+                    silence if is_silence(&cause) && !self.must_have(pinned) => self.silent.extend(silence),
                     _ if self.excuses(&cause, pinned) => {}
                     // JSON hides part of some headers. Another form of the request decides whether this is a fault.
                     doubt if matches!(cause, Cause::Hidden(_)) => self.doubt = self.doubt.or(doubt),
@@ -163,33 +167,49 @@ impl Fetch {
         FetchOutcome::Again(Box::new(self))
     }
 
-    /// Whether an honest upstream may give this response about a block off the chain. It need not have the block, and
-    /// it answers a request by number or by transaction about its own chain. Asked by the block's hash, an honest
-    /// upstream gives no false response.
+    /// Whether an honest upstream may give this response. It need not have what only a caller says exists, such as an old
+    /// state or a block off the chain; about those it answers a request by number or by transaction with what its own chain
+    /// has. Asked by the block's hash, an honest upstream gives no false response.
     fn excuses(&self, cause: &Cause, pinned: &PinnedHead) -> bool {
-        if matches!(cause, Cause::Call(RequestFailure::Lacking(_))) {
-            return !self.must_have(pinned);
+        match cause {
+            Cause::Call(failure) => self.is_lack(failure) && !self.must_have(pinned),
+            Cause::Withheld if self.is_state() => !self.must_have(pinned),
+            Cause::Refuted(_) => false,
+            _ => {
+                let held = |block: &BlockRef| {
+                    pinned.chain().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
+                };
+                self.current.target.block().is_some_and(|block| !held(block))
+            }
         }
-        if matches!(cause, Cause::Call(_) | Cause::Refuted(_)) {
-            return false;
+    }
+
+    /// Whether a failure says that the upstream lacks what was requested. One that tells which methods it has is noted, and is
+    /// no fault.
+    fn is_lack(&self, failure: &RequestFailure) -> bool {
+        match failure {
+            RequestFailure::Lacking(_) | RequestFailure::Busy { .. } => true,
+            RequestFailure::Rpc { code, .. } => {
+                *code != METHOD_NOT_FOUND && !matches!(self.current.target, FetchTarget::Witness { .. })
+            }
+            _ => false,
         }
-        let held = |block: &BlockRef| {
-            pinned.chain().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
-        };
-        self.current.target.block().is_some_and(|block| !held(block))
+    }
+
+    fn is_state(&self) -> bool {
+        matches!(
+            self.current.target,
+            FetchTarget::One(Fact::State(..)) | FetchTarget::Proof { .. } | FetchTarget::Witness { .. }
+        )
     }
 
     /// Whether an honest upstream has what is requested: the contents of a block of the chain, or the state of one of its
     /// newest blocks. Otherwise only a caller says that it exists.
     fn must_have(&self, pinned: &PinnedHead) -> bool {
         let Some(chain) = pinned.chain() else { return false };
-        let is_state = matches!(
-            self.current.target,
-            FetchTarget::One(Fact::State(..)) | FetchTarget::Proof { .. } | FetchTarget::Witness { .. }
-        );
         let is_new = |number: u64| number.saturating_add(NEW_STATES) >= chain.head().number;
         self.current.target.block().is_some_and(|block| {
-            chain.is_canonical(block.number, &block.hash) && (!is_state || is_new(block.number))
+            chain.is_canonical(block.number, &block.hash) && (!self.is_state() || is_new(block.number))
         })
     }
 }
@@ -202,6 +222,11 @@ fn is_absence(target: &FetchTarget, facts: &FactStore) -> bool {
         FetchTarget::One(Fact::Location(hash)) => !facts.is_mined(hash),
         _ => false,
     }
+}
+
+/// Whether no response arrived at all.
+fn is_silence(cause: &Cause) -> bool {
+    matches!(cause, Cause::Call(RequestFailure::Transport(_)))
 }
 
 /// The block whose state was proven.

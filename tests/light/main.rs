@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod blame;
 mod client;
 mod differential;
 mod filters;

@@ -1,0 +1,97 @@
+//! What callers name is no reason to blame an upstream that lacks it.
+
+use crate::support;
+
+use rootlight::consensus::Network;
+use rootlight::light::{RequestFailure, Unproven, UpstreamRequest, UpstreamResponse};
+use serde_json::{Value, json};
+use support::{
+    dev::Dev,
+    light::{Light, Upstream},
+};
+
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+
+/// A chain on which block 1 is older than the states that every upstream should have.
+fn dev() -> Dev {
+    let mut dev = Dev::instant();
+    for value in 1..=80 {
+        dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
+    }
+    dev
+}
+
+/// An upstream that says this where `about` holds for a request.
+fn saying(
+    dev: &Dev,
+    failure: RequestFailure,
+    about: impl Fn(&UpstreamRequest) -> bool + 'static,
+) -> Upstream {
+    let mut upstream = Upstream::new(dev.client.snapshot());
+    upstream.change = Some(Box::new(move |asked: &UpstreamRequest, honest| -> UpstreamResponse {
+        if about(asked) { Err(failure.clone()) } else { honest }
+    }));
+    upstream
+}
+
+/// A client of two upstreams that is at the head. They take turns at so many headers.
+fn among(first: Upstream, second: Upstream) -> Light {
+    let upstreams = vec![("first", first), ("second", second)];
+    let mut light = Light::among(Network::regtest(), upstreams, Unproven::Refuse);
+    (0..3).for_each(|_| light.sync());
+    light
+}
+
+/// A client of two upstreams: one that says this of all proofs, and an honest one.
+fn light(dev: &Dev, failure: RequestFailure) -> Light {
+    let first = saying(dev, failure, |asked| asked.method.ends_with("getProof"));
+    among(first, Upstream::new(dev.client.snapshot()))
+}
+
+fn demerits(light: &Light) -> Vec<u32> {
+    light.client.sync().upstreams().iter().map(|upstream| upstream.record.demerits).collect()
+}
+
+/// Asks about accounts that nobody has asked about.
+fn ask(light: &mut Light, accounts: std::ops::Range<u32>, block: &str) -> Vec<Value> {
+    accounts
+        .map(|account| light.send("eth_getBalance", &json!([format!("{account:#042x}"), block])))
+        .collect()
+}
+
+fn pruned() -> RequestFailure {
+    RequestFailure::Rpc { code: -32000, message: "missing trie node".into() }
+}
+
+fn gone() -> RequestFailure {
+    RequestFailure::Transport("timed out".into())
+}
+
+/// Otherwise any caller could move an upstream that lies to the front.
+#[test]
+fn an_upstream_without_the_old_states_that_a_caller_names_is_asked_first_still() {
+    let dev = dev();
+    let mut light = light(&dev, pruned());
+    let answers = ask(&mut light, 1..40, "0x1");
+    assert!(answers.iter().all(|answer| answer["result"] == "0x0"), "{answers:?}");
+    assert_eq!(demerits(&light), [0, 0]);
+    assert_eq!(light.client.sync().roster(), [0, 1]);
+    // Every upstream that gives proofs has the states of the newest blocks.
+    ask(&mut light, 1..5, "latest");
+    assert!(demerits(&light)[0] > 0 && demerits(&light)[1] == 0, "{:?}", demerits(&light));
+}
+
+/// That another upstream proves it shows that it was no fault of the caller.
+#[test]
+fn silence_about_what_a_caller_names_is_a_fault_only_if_another_upstream_proves_it() {
+    let dev = dev();
+    let mut proven = light(&dev, gone());
+    ask(&mut proven, 1..5, "0x1");
+    assert_eq!(demerits(&proven), [4, 0]);
+    let silent = || saying(&dev, gone(), |asked| asked.method.ends_with("getProof"));
+    let mut unproven = among(silent(), silent());
+    let answers = ask(&mut unproven, 1..6, "0x1");
+    assert!(answers.iter().all(|answer| answer["error"]["code"] == -32002), "{answers:?}");
+    assert_eq!(demerits(&unproven), [0, 0]);
+}
