@@ -27,6 +27,7 @@ pub mod prove;
 #[cfg(test)]
 mod prove_test;
 mod record;
+mod sends;
 mod store;
 mod sync;
 mod upstream;
@@ -56,6 +57,7 @@ pub use outbox::Outbox;
 pub use own_node::OwnNode;
 pub use pinned_head::{ClientConfig, MAX_AGE, PinnedHead, Unproven, UnprovenError};
 pub use record::{Evidence, Record};
+pub(crate) use sends::has_taken;
 pub(crate) use store::Sent;
 pub(crate) use store::Touch;
 pub use store::{FactCache, FactStore, Known, Location};

@@ -26,7 +26,7 @@ use crate::{
     engine::{Depths, Level, Refusal},
     light::{
         Cause, Observation, PinnedHead, RequestFailure, RoutedRequest, Sent, Unproven, UpstreamRequest,
-        UpstreamResponse,
+        UpstreamResponse, has_taken,
     },
     types::Asker,
 };
@@ -337,21 +337,22 @@ fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String>
     Some(known.map_or_else(|| format!("\"{number:#x}\""), |header| hash(&header.hash())))
 }
 
-/// The hash of the transaction if any upstream has accepted it; else the error of the best upstream.
+/// The hash of the transaction if any upstream has accepted it; else the error of the best upstream. Only a caller says
+/// that the transaction can be taken, so silence is a fault only if another upstream took it.
 fn sent(hash: B256, answered: &[(&RoutedRequest, UpstreamResponse)], seen: &mut Vec<Observation>) -> Outcome {
-    let (mut taken, mut error) = (false, None);
-    let expected = format!("\"{hash}\"");
+    let (mut taken, mut error, mut silent) = (false, None, Vec::new());
     for (request, answer) in answered {
+        let observation = |cause| {
+            let RoutedRequest { upstream, request, .. } = (*request).clone();
+            Observation { upstream, request, outcome: Err(cause) }
+        };
         match answer {
-            Ok(raw) if raw.get().eq_ignore_ascii_case(&expected) => taken = true,
-            Ok(_) => {
-                let outcome = Err(Cause::Refuted("another hash than the transaction's".into()));
-                let RoutedRequest { upstream, request, .. } = (*request).clone();
-                seen.push(Observation { upstream, request, outcome });
-            }
-            // The node has the transaction already, from another upstream or an earlier attempt.
-            Err(RequestFailure::Rpc { message, .. }) if is_known(message) => taken = true,
+            answer if has_taken(hash, answer) => taken = true,
+            Ok(_) => seen.push(observation(Cause::Refuted("another hash than the transaction's".into()))),
             Err(failure) => {
+                if matches!(failure, RequestFailure::Transport(_)) {
+                    silent.push(observation(Cause::Call(failure.clone())));
+                }
                 let worse = matches!(failure, RequestFailure::Rpc { .. });
                 if error.is_none() || (worse && !matches!(error, Some(RequestFailure::Rpc { .. }))) {
                     error = Some(failure.clone());
@@ -360,18 +361,11 @@ fn sent(hash: B256, answered: &[(&RoutedRequest, UpstreamResponse)], seen: &mut 
         }
     }
     if taken {
+        seen.append(&mut silent);
         return Ok(serde_json::value::to_raw_value(&hash)?);
     }
     let silent = RequestFailure::Transport("no upstream took the transaction".into());
     Err(RpcError::NotSent(error.unwrap_or(silent)))
-}
-
-/// Whether an error message says that the node holds the transaction already.
-fn is_known(message: &str) -> bool {
-    let message = message.to_ascii_lowercase();
-    ["already known", "already exists", "known transaction", "already imported"]
-        .iter()
-        .any(|words| message.contains(words))
 }
 
 /// The response on which enough domains agree.

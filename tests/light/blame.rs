@@ -2,9 +2,10 @@
 
 use crate::support;
 
+use alloy_primitives::keccak256;
 use rootlight::consensus::Network;
 use rootlight::light::{RequestFailure, Unproven, UpstreamRequest, UpstreamResponse};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use support::{
     dev::Dev,
     light::{Light, Upstream},
@@ -94,4 +95,28 @@ fn silence_about_what_a_caller_names_is_a_fault_only_if_another_upstream_proves_
     let answers = ask(&mut unproven, 1..6, "0x1");
     assert!(answers.iter().all(|answer| answer["error"]["code"] == -32002), "{answers:?}");
     assert_eq!(demerits(&unproven), [0, 0]);
+}
+
+/// A caller can make up a transaction that no upstream takes.
+#[test]
+fn silence_about_a_transaction_is_a_fault_only_if_another_upstream_took_it() {
+    let mut dev = dev();
+    let fields = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x50"}]);
+    let signed = dev.get("eth_signTransaction", fields);
+    let signed = signed.get("raw").cloned().unwrap_or(signed);
+    let hash = keccak256(support::bytes(signed.as_str().unwrap()));
+    let taken = Ok(RawValue::from_string(format!("\"{hash}\"")).unwrap());
+    let low = Err(RequestFailure::Rpc { code: -32010, message: "nonce too low".into() });
+    for (other, expected) in [(taken, [1, 0]), (low, [0, 0])] {
+        let first = saying(&dev, gone(), UpstreamRequest::sends);
+        let mut second = Upstream::new(dev.client.snapshot());
+        second.change = Some(Box::new(
+            move |asked: &UpstreamRequest, honest| {
+                if asked.sends() { other.clone() } else { honest }
+            },
+        ));
+        let mut light = among(first, second);
+        light.send("eth_sendRawTransaction", &json!([signed]));
+        assert_eq!(demerits(&light), expected);
+    }
 }

@@ -1,0 +1,62 @@
+//! Transactions that are sent to several upstreams at once, and which responses say that one has been taken.
+
+use alloc::format;
+
+use alloy_primitives::{B256, hex, keccak256};
+
+use super::upstream::{RequestFailure, UpstreamRequest, UpstreamResponse};
+
+/// The method that sends a signed transaction.
+const SEND: &str = "eth_sendRawTransaction";
+
+impl UpstreamRequest {
+    /// Whether this sends a transaction.
+    pub fn sends(&self) -> bool {
+        self.method == SEND
+    }
+
+    /// Whether the response says that the upstream has the transaction which this sends.
+    pub fn is_taken(&self, response: &UpstreamResponse) -> bool {
+        let raw = self.params.strip_prefix("[\"").and_then(|params| params.strip_suffix("\"]"));
+        let raw = raw.filter(|_| self.sends()).and_then(|raw| hex::decode(raw).ok());
+        raw.is_some_and(|raw| has_taken(keccak256(raw), response))
+    }
+}
+
+/// Whether the response says that the upstream has the transaction with this hash.
+pub(crate) fn has_taken(hash: B256, response: &UpstreamResponse) -> bool {
+    match response {
+        Ok(raw) => raw.get().eq_ignore_ascii_case(&format!("\"{hash}\"")),
+        // The node has the transaction already, from another upstream or an earlier attempt.
+        Err(RequestFailure::Rpc { message, .. }) => is_known(message),
+        Err(_) => false,
+    }
+}
+
+/// Whether an error message says that the node holds the transaction already.
+fn is_known(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    ["already known", "already exists", "known transaction", "already imported"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    #[test]
+    fn only_the_hash_of_the_transaction_or_that_it_is_known_says_that_it_is_taken() {
+        let sent = UpstreamRequest::new(SEND, r#"["0x1234"]"#.into());
+        let hash = keccak256([0x12, 0x34]);
+        let told = |text: alloc::string::String| Ok(RawValue::from_string(text).unwrap());
+        let error = |text: &str| Err(RequestFailure::Rpc { code: -32010, message: text.into() });
+        assert!(sent.sends() && sent.is_taken(&told(format!("\"{hash}\""))));
+        assert!(sent.is_taken(&error("Already known")));
+        assert!(!sent.is_taken(&told(format!("\"{}\"", B256::ZERO))) && !sent.is_taken(&told("null".into())));
+        assert!(!sent.is_taken(&error("nonce too low")));
+        let other = UpstreamRequest::new("eth_getCode", r#"["0x1234"]"#.into());
+        assert!(!other.sends() && !other.is_taken(&told(format!("\"{hash}\""))));
+    }
+}
