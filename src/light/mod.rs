@@ -57,6 +57,7 @@ pub use outbox::Outbox;
 pub use own_node::OwnNode;
 pub use pinned_head::{ClientConfig, MAX_AGE, PinnedHead, Unproven, UnprovenError};
 pub use record::{Evidence, Record};
+pub use sends::SEND_GRACE;
 pub(crate) use sends::has_taken;
 pub(crate) use store::Sent;
 pub(crate) use store::Touch;

@@ -1,4 +1,6 @@
-//! Transactions that are sent to several upstreams at once, and which responses say that one has been taken.
+//! Transactions that hosts send to several upstreams at once, and when the host waits no longer.
+//!
+//! One upstream that has a transaction is enough: it passes it on. So nobody waits for one that swallows transactions.
 
 use alloc::format;
 
@@ -8,6 +10,10 @@ use super::upstream::{RequestFailure, UpstreamRequest, UpstreamResponse};
 
 /// The method that sends a signed transaction.
 const SEND: &str = "eth_sendRawTransaction";
+
+/// How long a host waits for the other upstreams when each transaction of a round has been taken by one, in
+/// milliseconds. One that has not answered by then counts as silent.
+pub const SEND_GRACE: u64 = 1_000;
 
 impl UpstreamRequest {
     /// Whether this sends a transaction.

@@ -9,6 +9,7 @@ mod kept;
 pub mod propose;
 mod proven_chain;
 mod rounds;
+mod sends;
 mod served;
 mod service;
 mod shared;

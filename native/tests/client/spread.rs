@@ -2,9 +2,10 @@
 
 use crate::common;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
@@ -20,6 +21,8 @@ use serde_json::{Value, json};
 /// Accounts that are asked about: more rounds than the budget allows to send twice in vain.
 const ACCOUNTS: u32 = 60;
 
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+
 /// A chain of this process as an upstream that can be slow with proofs, or give false ones.
 struct Backend {
     chain: Arc<LocalService>,
@@ -27,6 +30,8 @@ struct Backend {
     /// Time that a proof takes, in milliseconds; [`u64::MAX`] for ever.
     delay: AtomicU64,
     lies: AtomicBool,
+    /// Whether it never answers a transaction.
+    swallows: AtomicBool,
     proofs: AtomicUsize,
 }
 
@@ -45,6 +50,9 @@ impl Backend {
                 u64::MAX => std::future::pending().await,
                 delay => tokio::time::sleep(Duration::from_millis(delay)).await,
             }
+        }
+        if request.sends() && self.swallows.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
         }
         let params: Value = serde_json::from_str(&request.params).unwrap();
         let mut answer = ask(&*self.chain, request.method, &params).await;
@@ -86,7 +94,8 @@ impl World {
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
         let backend = |name| {
             let (chain, proofs) = (chain.clone(), AtomicUsize::new(0));
-            Arc::new(Backend { chain, name, delay: AtomicU64::new(0), lies: false.into(), proofs })
+            let (lies, swallows) = (false.into(), false.into());
+            Arc::new(Backend { chain, name, delay: AtomicU64::new(0), lies, swallows, proofs })
         };
         let backends = ["first", "second"].map(backend);
         let genesis = ask(&*chain, "eth_getBlockByNumber", &json!(["0x0", false])).await;
@@ -106,8 +115,8 @@ impl World {
     }
 
     /// Asks about accounts one after another, each of which needs a proof of its own, and compares with the chain.
-    async fn ask_all(&self) {
-        for account in 0..ACCOUNTS {
+    async fn ask_all(&self, accounts: Range<u32>) {
+        for account in accounts {
             let params = json!([format!("{account:#042x}"), "0x0"]);
             let proven = ask(&self.light, "eth_getBalance", &params).await;
             let told = ask(&*self.chain, "eth_getBalance", &params).await;
@@ -130,7 +139,7 @@ impl World {
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_upstreams_take_turns() {
     let world = World::new().await;
-    world.ask_all().await;
+    world.ask_all(0..ACCOUNTS).await;
     let [first, second] = world.proofs();
     assert!(first >= 5 && second >= 5, "{first} and {second}");
     assert_eq!(world.demerits(), [0, 0]);
@@ -141,9 +150,27 @@ async fn equal_upstreams_take_turns() {
 async fn an_upstream_that_hangs_holds_up_no_message() {
     let world = World::new().await;
     world.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
-    world.ask_all().await;
+    world.ask_all(0..ACCOUNTS).await;
     let [hanging, other] = world.proofs();
     assert!(hanging >= 5 && other >= 10, "{hanging} and {other}");
+}
+
+/// Each of these would be answered after the time limit of the message, and nobody be blamed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_swallows_transactions_holds_up_none_and_is_blamed() {
+    let world = World::new().await;
+    world.backends[0].swallows.store(true, Ordering::SeqCst);
+    for nonce in 0..4 {
+        let fields = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3b9aca00", "nonce": format!("{nonce:#x}")}]);
+        let mut signed = ask(&*world.chain, "eth_signTransaction", &fields).await["result"].take();
+        let raw = if signed["raw"].is_string() { signed["raw"].take() } else { signed };
+        let begun = Instant::now();
+        let sent = ask(&world.light, "eth_sendRawTransaction", &json!([raw])).await;
+        assert!(sent["result"].is_string(), "{sent}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+    let [swallowing, other] = world.demerits();
+    assert!(swallowing > 0 && other == 0, "{swallowing} and {other}");
 }
 
 /// The slow upstream is asked when the spare one is refuted, and only the liar is blamed.

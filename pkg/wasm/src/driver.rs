@@ -14,6 +14,7 @@ use wasm_bindgen::JsValue;
 
 use crate::config::{Config, Start};
 use crate::host::{Budget, Deadline, Share, Upstream, moment, sleep};
+use crate::sends;
 
 /// Longest sleep of a loop in milliseconds, so that it notices what other upstreams made possible.
 const LONGEST_SLEEP: f64 = 1_000.0;
@@ -32,6 +33,9 @@ const FOLLOWING_BYTES: usize = 128 << 20;
 /// The answer to a request that needs more than is left of [`ANSWER_BYTES`]. The code is the reference node's code for
 /// limits.
 const TOO_MUCH: &str = r#"{"error":{"code":-32005,"message":"the questions under way take answers of more than 128 MiB: ask for less, or for less at a time"}}"#;
+
+/// Requests for one upstream, and their places in the round.
+type Part = (Vec<usize>, Vec<UpstreamRequest>);
 
 /// A message that has been run once.
 #[derive(Debug)]
@@ -235,22 +239,30 @@ impl Driver {
     async fn ask(&self, requests: Vec<RoutedRequest>, share: &Share<'_>) -> Vec<UpstreamResponse> {
         let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
         let mut answers: Vec<UpstreamResponse> = requests.iter().map(|_| nobody()).collect();
-        let mut parts: Vec<(Vec<usize>, Vec<UpstreamRequest>)> =
-            self.upstreams.iter().map(|_| Default::default()).collect();
+        let none = || self.upstreams.iter().map(|_| Part::default()).collect::<Vec<Part>>();
+        let (mut others, mut sends) = (none(), none());
         for (place, routed) in requests.into_iter().enumerate() {
+            let parts = if routed.request.sends() { &mut sends } else { &mut others };
             if let Some((places, mine)) = parts.get_mut(routed.upstream) {
                 places.push(place);
                 mine.push(routed.request);
             }
         }
         // All requests are sent before the first response is awaited.
-        let all = self.upstreams.iter().zip(&parts);
+        let all = self.upstreams.iter().zip(&others);
         let asked: Vec<_> =
             all.map(|(upstream, (_, requests))| upstream.ask(requests, false, share)).collect();
-        for (asked, (places, _)) in asked.into_iter().zip(&parts) {
-            for (place, answer) in places.iter().zip(asked.await) {
-                answers[*place] = answer;
-            }
+        let sent = self
+            .upstreams
+            .iter()
+            .zip(&sends)
+            .map(|(upstream, (_, requests))| (requests.as_slice(), upstream.ask(requests, false, share)));
+        let sent = sends::responses(sent.collect()).await;
+        for ((places, _), responses) in sends.iter().zip(sent) {
+            put(&mut answers, places, responses);
+        }
+        for (asked, (places, _)) in asked.into_iter().zip(&others) {
+            put(&mut answers, places, asked.await);
         }
         answers
     }
@@ -293,5 +305,12 @@ impl Driver {
     fn close(&self, session: Session, answer: Option<Answer>) -> Option<String> {
         self.changed.set(self.client.close(session) || self.changed.get());
         answer.map(|answer| answer.body)
+    }
+}
+
+/// Puts responses at their places.
+fn put(answers: &mut [UpstreamResponse], places: &[usize], responses: Vec<UpstreamResponse>) {
+    for (place, response) in places.iter().zip(responses) {
+        answers[*place] = response;
     }
 }

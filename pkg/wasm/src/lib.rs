@@ -15,6 +15,8 @@ mod fetch;
 mod host;
 #[cfg(feature = "light")]
 mod options;
+#[cfg(feature = "light")]
+mod sends;
 
 #[cfg(feature = "verify")]
 mod verify;
