@@ -1,8 +1,10 @@
-//! Asks a second upstream when the first is slower than usual, and takes the response that comes first.
+//! Asks a second upstream when the first is slower than usual, and takes the response that comes first. An upstream that is
+//! much slower than the second loses its turns to it for a while.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
@@ -28,6 +30,10 @@ const REFUND: i64 = 900;
 /// Most that the budget holds.
 const FULL: i64 = 32_000;
 
+/// How many times as long as the spare an upstream takes when it loses its turns, and for how long it does.
+const SLOWER: u32 = 4;
+const PASSED_OVER: Duration = Duration::from_secs(60);
+
 /// What is known about the speed of each upstream.
 #[derive(Debug)]
 pub(super) struct Hedges {
@@ -35,36 +41,78 @@ pub(super) struct Hedges {
     budget: AtomicI64,
 }
 
-/// The time within which an upstream answers 19 of 20 rounds, in microseconds.
+/// The usual time of an upstream.
 #[derive(Debug)]
-struct Usual(AtomicU64);
+struct Usual {
+    /// The time within which it answers 19 of 20 rounds, in microseconds.
+    micros: AtomicU64,
+    /// Since when the spare is asked first in its place.
+    passed_since: Mutex<Option<Instant>>,
+}
 
 impl Usual {
     fn get(&self) -> Duration {
-        Duration::from_micros(self.0.load(Ordering::Relaxed))
+        Duration::from_micros(self.micros.load(Ordering::Relaxed))
+    }
+
+    /// Whether the spare is asked first in the place of this upstream at this moment. When its time is over, this one counts
+    /// as hardly slower than the spare, to show whether it still is.
+    fn is_passed_over(&self, spare: &Self, now: Instant) -> bool {
+        let quick = spare.get();
+        let mut since = self.passed_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.get() < quick.saturating_mul(SLOWER) {
+            *since = None;
+            return false;
+        }
+        if now.duration_since(*since.get_or_insert(now)) < PASSED_OVER {
+            return true;
+        }
+        *since = None;
+        let next = quick.as_micros().try_into().unwrap_or(MOST).saturating_mul(2);
+        self.micros.store(next.clamp(LEAST, MOST), Ordering::Relaxed);
+        false
     }
 
     /// Moves up by 19 parts when a round took longer, and down by one part otherwise, so that one in twenty takes longer.
     fn note(&self, took: Duration) {
-        let now = self.0.load(Ordering::Relaxed);
+        let now = self.micros.load(Ordering::Relaxed);
         let part = now / 200;
         let longer = took > Duration::from_micros(now);
         let next = if longer { now.saturating_add(part * 19) } else { now.saturating_sub(part) };
         // A lost update of another task does no harm.
-        self.0.store(next.clamp(LEAST, MOST), Ordering::Relaxed);
+        self.micros.store(next.clamp(LEAST, MOST), Ordering::Relaxed);
     }
 }
 
 impl Hedges {
     /// For so many upstreams.
     pub(super) fn new(upstreams: usize) -> Self {
-        let usual = (0..upstreams).map(|_| Usual(AtomicU64::new(FIRST))).collect();
+        let usual = (0..upstreams)
+            .map(|_| Usual { micros: AtomicU64::new(FIRST), passed_since: Mutex::default() })
+            .collect();
         Self { usual, budget: AtomicI64::new(FULL) }
+    }
+
+    /// Sends a round of requests to an upstream, and to the spare one as well if the first is slow; to the spare first if the
+    /// other is passed over. Returns the responses, and whether they are the spare's.
+    pub(super) async fn ask(
+        &self,
+        first: (usize, &SharedUpstream),
+        spare: (usize, &SharedUpstream),
+        requests: Vec<UpstreamRequest>,
+    ) -> (Fetched, bool) {
+        let usual = |index: usize| self.usual.get(index);
+        let passed = usual(first.0).zip(usual(spare.0));
+        if passed.is_some_and(|(first, spare)| first.is_passed_over(spare, Instant::now())) {
+            let (fetched, of_other) = self.race(spare, first, requests).await;
+            return (fetched, !of_other);
+        }
+        self.race(first, spare, requests).await
     }
 
     /// Sends a round of requests to the first upstream, and to the spare one as well if the first is slow. Returns the
     /// responses, and whether they are the spare's. Those of the spare count only if it has a result for each request.
-    pub(super) async fn ask(
+    async fn race(
         &self,
         (index, upstream): (usize, &SharedUpstream),
         (spare_index, spare): (usize, &SharedUpstream),
@@ -143,4 +191,27 @@ impl Hedges {
 
 fn answers_all(fetched: &Fetched) -> bool {
     fetched.answers.iter().all(Result::is_ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_much_slower_than_its_spare_is_passed_over_for_a_minute() {
+        let hedges = Hedges::new(2);
+        let [slow, spare] = [0, 1].map(|index| &hedges.usual[index]);
+        let begun = Instant::now();
+        assert!(!slow.is_passed_over(spare, begun) && !spare.is_passed_over(slow, begun));
+        for _ in 0..20 {
+            slow.note(Duration::MAX);
+        }
+        assert!(slow.is_passed_over(spare, begun) && !spare.is_passed_over(slow, begun));
+        assert!(slow.is_passed_over(spare, begun + Duration::from_secs(59)));
+        assert!(!slow.is_passed_over(spare, begun + PASSED_OVER), "it is tried again");
+        for _ in 0..20 {
+            slow.note(Duration::MAX);
+        }
+        assert!(slow.is_passed_over(spare, begun + PASSED_OVER), "it is no quicker");
+    }
 }

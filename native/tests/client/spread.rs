@@ -155,6 +155,19 @@ async fn an_upstream_that_hangs_holds_up_no_message() {
     assert!(hanging >= 5 && other >= 10, "{hanging} and {other}");
 }
 
+/// Otherwise half of all messages would wait for its usual time, which grows as it hangs.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_hangs_loses_its_turns() {
+    let world = World::new().await;
+    world.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
+    world.ask_all(0..ACCOUNTS).await;
+    let [before, _] = world.proofs();
+    world.ask_all(ACCOUNTS..2 * ACCOUNTS).await;
+    let [after, _] = world.proofs();
+    // It is asked still when the other is slow for once.
+    assert!(after - before <= ACCOUNTS as usize / 5, "{before} and {after}");
+}
+
 /// Each of these would be answered after the time limit of the message, and nobody be blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_that_swallows_transactions_holds_up_none_and_is_blamed() {
