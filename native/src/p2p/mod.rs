@@ -29,7 +29,7 @@ mod link;
 mod local_chain;
 mod message;
 mod node;
-mod places;
+pub(crate) mod places;
 mod respond;
 mod seats;
 mod serve;

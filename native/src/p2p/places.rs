@@ -1,4 +1,4 @@
-//! Places for questions to one peer, and a share of the messages that the peer reads, by caller.
+//! Places for questions to one peer or node, and a share of the messages that the peer reads, by caller.
 //!
 //! A peer takes few questions at a time, and says nothing about what it lacks: such a question keeps its place until its
 //! time limit. So callers take turns, none of them gets all places, and those whose questions were left unanswered have
@@ -28,17 +28,17 @@ const MAX_CALLERS: usize = 1_024;
 
 /// Numbers of places.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     /// All places.
-    pub(super) all: usize,
+    pub(crate) all: usize,
     /// The most that one caller has at a time.
-    pub(super) each: usize,
+    pub(crate) each: usize,
     /// The most that all doubtful callers have together.
-    pub(super) doubtful: usize,
+    pub(crate) doubtful: usize,
 }
 
 /// The places for one kind of question.
-pub(super) struct Places {
+pub(crate) struct Places {
     sizes: Sizes,
     state: Mutex<State>,
 }
@@ -53,7 +53,7 @@ struct State {
 }
 
 /// The right to ask. Dropping it gives the place to the next caller.
-pub(super) struct Place {
+pub(crate) struct Place {
     places: Arc<Places>,
     asker: Option<Asker>,
     /// Whether its owner received it. If not, dropping it does not free a place.
@@ -61,7 +61,7 @@ pub(super) struct Place {
 }
 
 impl Places {
-    pub(super) fn new(sizes: Sizes) -> Arc<Self> {
+    pub(crate) fn new(sizes: Sizes) -> Arc<Self> {
         Arc::new(Self { sizes, state: Mutex::default() })
     }
 
@@ -70,7 +70,7 @@ impl Places {
     }
 
     /// Waits for a place; `None` if too many questions of this caller wait.
-    pub(super) async fn enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<Place> {
+    pub(crate) async fn enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<Place> {
         let turn = {
             let mut state = self.state();
             if state.has_room(asker, self.sizes, Instant::now()) {
@@ -154,7 +154,7 @@ impl Place {
     }
 
     /// Notes that the question was left unanswered.
-    pub(super) fn unanswered(&self) {
+    pub(crate) fn unanswered(&self) {
         self.places.doubt(self.asker);
     }
 }

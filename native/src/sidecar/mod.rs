@@ -10,6 +10,7 @@ mod parts;
 mod peer_chain;
 mod provable;
 mod service;
+mod shared_node;
 mod start;
 
 use rootlight::trie::TrieStore;

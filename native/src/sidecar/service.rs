@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tracing::warn;
 
 use super::parts::Parts;
+use super::shared_node::SharedNode;
 use super::{NodeStore, SidecarError, flush, start};
 use crate::bans::HostBans;
 use crate::light::{LightOptions, LightService};
@@ -65,7 +66,8 @@ impl SidecarService {
             sync: SyncOptions { work_floor: 0, ..options.light.sync },
             ..options.light
         };
-        let light = LightService::start(network, checkpoint, vec![node.clone()], light);
+        let shared = Arc::new(SharedNode::new(node.clone()));
+        let light = LightService::start(network, checkpoint, vec![shared], light);
         let parts = Arc::new(Parts::new(light, node, store));
         let mut tasks = vec![tokio::spawn(follow(parts.clone()))];
         if let Some(interval) = options.flush {

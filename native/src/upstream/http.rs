@@ -19,7 +19,7 @@ use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
 use super::error::Secrets;
 use super::intake::{CONTENDED, Incoming, Intake, room_of};
 use super::reached::Reached;
-use super::{Upstream, UpstreamError, UpstreamResult, UrlError, tls};
+use super::{Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
 
 /// Id of the first request in a batch.
 const FIRST_ID: u64 = 1;
@@ -213,14 +213,18 @@ impl HttpUpstream {
         self.intake.admit(bytes, held).map_err(no_room)
     }
 
+    /// A connection that failed. What was sent for a caller is not sent again after the time limit: the upstream may still be
+    /// running it, and would run it once more.
     fn transport(&self, failure: reqwest::Error) -> Failure {
+        let may_run = failure.is_timeout() && !failure.is_connect();
+        let retry = (!may_run || asker().is_none()).then_some(None);
         let error = if failure.is_timeout() {
             UpstreamError::Timeout(self.config.timeout.as_millis())
         } else {
             // The URL may hold a key.
             UpstreamError::Transport(describe(&failure.without_url()))
         };
-        Failure { error, retry: Some(None) }
+        Failure { error, retry }
     }
 }
 
@@ -296,4 +300,41 @@ fn describe(failure: &dyn std::error::Error) -> String {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::super::asked_by;
+    use super::*;
+
+    /// How often a node that never answers is sent a request.
+    async fn tries(asker: Option<u64>) -> usize {
+        let node = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", node.local_addr().unwrap());
+        let taken = tokio::spawn(async move {
+            let mut open = Vec::new();
+            while let Ok(Ok((stream, _))) = timeout(Duration::from_secs(1), node.accept()).await {
+                open.push(stream);
+            }
+            open.len()
+        });
+        let (limit, pause) = (Duration::from_millis(100), Duration::from_millis(10));
+        let config = HttpConfig { timeout: limit, pause, ..HttpConfig::default() };
+        let upstream = HttpUpstream::new(&url, config).unwrap();
+        let asked = upstream.request(vec![UpstreamRequest::new("eth_call", "[]".into())]);
+        let answers = match asker {
+            Some(asker) => asked_by(asker, asked).await,
+            None => asked.await,
+        };
+        assert!(matches!(answers[0], Err(UpstreamError::Timeout(_))), "{answers:?}");
+        taken.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_of_a_caller_is_not_run_again_after_the_time_limit() {
+        assert_eq!(tries(Some(1)).await, 1);
+        assert_eq!(tries(None).await, 4, "the program asks again");
+    }
 }
