@@ -112,7 +112,7 @@ mod tests {
             let asked =
                 async move { node.request(vec![UpstreamRequest::new("eth_call", "[]".into())]).await };
             match caller {
-                Some(caller) => tokio::spawn(asked_by(caller, asked)),
+                Some(caller) => tokio::spawn(asked_by(caller.into(), asked)),
                 None => tokio::spawn(asked),
             }
         };

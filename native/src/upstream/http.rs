@@ -315,7 +315,7 @@ mod tests {
         let url = format!("http://{}", node.local_addr().unwrap());
         let taken = tokio::spawn(async move {
             let mut open = Vec::new();
-            while let Ok(Ok((stream, _))) = timeout(Duration::from_secs(1), node.accept()).await {
+            while let Ok(Ok((stream, _))) = timeout(Duration::from_secs(5), node.accept()).await {
                 open.push(stream);
             }
             open.len()
@@ -325,7 +325,7 @@ mod tests {
         let upstream = HttpUpstream::new(&url, config).unwrap();
         let asked = upstream.request(vec![UpstreamRequest::new("eth_call", "[]".into())]);
         let answers = match asker {
-            Some(asker) => asked_by(asker, asked).await,
+            Some(asker) => asked_by(asker.into(), asked).await,
             None => asked.await,
         };
         assert!(matches!(answers[0], Err(UpstreamError::Timeout(_))), "{answers:?}");
