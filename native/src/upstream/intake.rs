@@ -366,7 +366,10 @@ impl Unread {
     /// As [`Self::more`], for a message of so many bytes. If a part of it has come in, nothing is waited for.
     pub(crate) fn poll_more(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<Result<(), NoRoom>> {
         let missing = self.missing(bytes);
-        while missing > 0 {
+        if missing == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
             match self.intake.room_for(false, missing) {
                 Ok(room) => {
                     self.held.merge(room);
@@ -379,7 +382,6 @@ impl Unread {
             ready!(pause.as_mut().poll(context));
             self.pause = None;
         }
-        Poll::Ready(Ok(()))
     }
 
     /// Hands over the room of a whole message.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::light::UpstreamRequest;
 use rootlight::types::BlockRef;
@@ -45,6 +45,7 @@ async fn asked(what: &str, best: u64, given: Given, requests: Vec<UpstreamReques
     let errors: Vec<UpstreamError> = results.into_iter().filter_map(Result::err).collect();
     println!("{what}: {:?}", errors.first());
     watch.check(what, 0);
+    assert!(watch.most() > 0 || what == "other headers", "{what}: no room was taken");
     drop(upstream);
     freed(what).await;
     errors
@@ -164,18 +165,26 @@ async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peer
     let server = start_service(config(), Arc::new(Long)).await;
     let chosen = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
     let (given, requests) = block(u64::MAX, B256::ZERO, transactions(1_400, 5_000));
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let mut asking = Vec::new();
     for _ in 0..6 {
         let (peer, request) = (Peer::start_unfinished(200, given.clone()).await, requests[0].clone());
-        asking.push(tokio::spawn(async move { peer.upstream().request(vec![request]).await }));
+        let tell = tell.clone();
+        asking.push(tokio::spawn(async move {
+            let upstream = peer.upstream();
+            let _ = tell.send(upstream.request(vec![request]).await.remove(0));
+            // A light client stays connected.
+            std::future::pending::<()>().await;
+        }));
     }
     // Two of their messages and not a third fit in what peers may take.
     taken(24 << 20).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let (results, held) = chosen.request_held(vec![UpstreamRequest::new("eth_call", "[]".into())]).await;
     let length = results[0].as_ref().map(|text| text.get().len());
     assert!(length.as_ref().is_ok_and(|length| *length > 5 << 20), "{length:?}");
     drop(held);
-    let body = transactions(300, 5_000);
+    let body = transactions(400, 5_000);
     let (given, requests) = block(6_800_000, root(&body), body);
     let honest = Peer::start(200, given).await;
     let upstream = honest.upstream();
@@ -190,13 +199,15 @@ async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peer
     }
     assert!(results[0].is_ok(), "{:?}", results[0]);
     // An honest peer may be as slow as the ones that were left.
-    asking.iter().filter(|asked| !asked.is_finished()).for_each(tokio::task::JoinHandle::abort);
-    let ended: Vec<UpstreamResult> =
-        join_all(asking).await.into_iter().filter_map(Result::ok).flatten().collect();
+    let mut ended = Vec::new();
+    while let Ok(result) = told.try_recv() {
+        ended.push(result);
+    }
     let is_fault = |result: &UpstreamResult| matches!(result, Err(UpstreamError::Transport(_)));
     assert!(!ended.iter().any(is_fault), "{ended:?}");
     assert!(ended.iter().any(|result| matches!(result, Err(UpstreamError::NoRoom))), "{ended:?}");
-    drop((upstream, results));
+    asking.iter().for_each(tokio::task::JoinHandle::abort);
+    drop((asking, upstream, results));
     freed("unfinished messages").await;
 }
 

@@ -254,6 +254,8 @@ async fn asked(kind: Kind, is_websocket: bool) -> Vec<UpstreamError> {
     let errors: Vec<UpstreamError> = results.into_iter().flatten().collect();
     println!("{what}: {} errors, first {:.200?}", errors.len(), errors.first());
     watch.check(&what, OF_HONEST);
+    let read = !(is_websocket && matches!(kind, Kind::Garbage | Kind::Endless | Kind::Unasked));
+    assert!(!read || watch.most() >= LONG, "{what}: {} bytes took room", watch.most());
     drop(upstream);
     for _ in 0..200 {
         if budget::upstreams().taken() == 0 {

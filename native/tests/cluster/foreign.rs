@@ -116,6 +116,9 @@ async fn pending_transactions_are_told_whatever_their_stream_was_made() {
         nonce += 1;
         told(&world, &new, &hash, &what).await;
         told(&world, &old, &hash, &what).await;
+        let left: Vec<(String, Vec<Vec<u8>>)> =
+            store.command("XRANGE", "sent:33", &["-", "+"].map(|end| end.into())).await.unwrap();
+        assert!(left.iter().all(|(_, fields)| fields[1].len() == sealed.len()), "{what}: it is removed");
     }
     for kind in &KINDS[..4] {
         put(store, "sent:33", kind).await;

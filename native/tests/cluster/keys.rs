@@ -175,10 +175,10 @@ async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
     }
     assert!(compared, "the older copy was not compared");
     let is_right = || async {
-        if let Some(now) = store.get(&name).await.unwrap() {
-            return now != copy;
+        if store.get(&name).await.unwrap().is_some_and(|now| now != copy) {
+            return true;
         }
-        // The older copy was removed. Whoever asks next puts the right one there.
+        // The older copy was removed, or put back. Whoever asks next puts the right one there.
         let next = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
         next.find(&record.id).await.is_err()
     };

@@ -204,6 +204,7 @@ async fn connect(from: &str, address: &PeerAddress) -> std::io::Result<TcpStream
 async fn a_handshake_of_a_byte_at_a_time_ends_in_time() {
     let Some(chain) = RecordedChain::read(400) else { return };
     let (_server, address) = serve(chain.clone()).await;
+    let mut silent = connect("127.0.0.2", &address).await.unwrap();
     let mut stream = connect("127.0.0.1", &address).await.unwrap();
     let (key, secrets) =
         (NodeKey::from_bytes(&[8; 32]).unwrap(), HandshakeSecrets::from_random(&[9; RANDOM_BYTES]));
@@ -218,6 +219,9 @@ async fn a_handshake_of_a_byte_at_a_time_ends_in_time() {
         }
     }
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    let ended =
+        timeout(Duration::from_secs(20).saturating_sub(started.elapsed()), silent.read(&mut buffer)).await;
+    assert!(ended.is_ok(), "so does one without a word");
 }
 
 /// Four addresses hold all places and say nothing. A fifth one is served.
@@ -265,12 +269,22 @@ async fn connections_that_do_not_shake_hands_do_not_keep_a_newcomer_out() {
 /// Ten addresses send long messages and not the last bytes of them. A long message of another one is read.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_peers_do_not_finish_keep_no_other_peer_waiting() {
+    unfinished((10..20).collect(), LEAVING).await;
+}
+
+/// One address does so over all its connections, and stays: another one has room of its own at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_does_not_finish_its_messages_takes_its_own_room_only() {
+    unfinished(vec![10; 8], 3 * PATIENCE).await;
+}
+
+async fn unfinished(addresses: Vec<u8>, limit: Duration) {
     let Some(chain) = RecordedChain::read(400) else { return };
     let (genesis, head) = (chain.hash_at(0).unwrap(), chain.hash_at(400).unwrap());
     let (_server, address) = serve(chain.clone()).await;
     let long = transactions(2_000_000);
     let mut held = Vec::new();
-    for last in 10..20 {
+    for last in addresses {
         let stream = connect(&format!("127.0.0.{last}"), &address).await.unwrap();
         let mut peer = Peer::shake_hands(stream, &address, genesis).await.expect("a place");
         peer.session.send_message(&long, 0).unwrap();
@@ -278,16 +292,17 @@ async fn messages_that_peers_do_not_finish_keep_no_other_peer_waiting() {
         held.push(tokio::spawn(async move {
             // The server reads this when it has room.
             let _ = peer.stream.write_all(&output[..output.len() - 16]).await;
-            sleep(LEAVING).await;
+            // They do not leave by themselves while the other one waits.
+            sleep(10 * LEAVING).await;
         }));
     }
     let stream = connect("127.0.0.2", &address).await.unwrap();
     let mut honest = Peer::shake_hands(stream, &address, genesis).await.expect("a place");
     honest.session.send_message(&long, 0).unwrap();
     let output = honest.session.take_output();
-    timeout(LEAVING, honest.stream.write_all(&output)).await.expect("read in time").unwrap();
+    timeout(limit, honest.stream.write_all(&output)).await.expect("read in time").unwrap();
     request(&mut honest, head, 1, 1..2).await;
-    timeout(LEAVING, response(&mut honest, 1)).await.expect("a response in time");
+    timeout(limit, response(&mut honest, 1)).await.expect("a response in time");
     assert_eq!(chain.submitted.lock().unwrap().len(), 1, "the message was read");
     held.iter().for_each(tokio::task::JoinHandle::abort);
 }
