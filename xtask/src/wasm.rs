@@ -60,7 +60,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.revm-primitives.opt-level=\"s\"",
             "profile.wasm.package.revm-state.opt-level=\"s\"",
         ],
-        gate: Some(340_000),
+        gate: Some(345_000),
     },
     // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
     // optimised for size.
