@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { inPage } from './lib/in-page.mjs';
-import { flooded, trapped } from './lib/memory-scenario.mjs';
+import { flooded, outgrown, trapped } from './lib/memory-scenario.mjs';
 import { runScript } from './lib/run-script.mjs';
 import { LIMIT } from './lib/wait.mjs';
 
@@ -30,7 +30,14 @@ test('a client whose module ends rejects its calls in a page', async () => {
   checkTrap(await inPage((run) => run(work)));
 });
 
-test('requests whose responses would fill the memory are refused, and later ones work', LIMIT, async () => {
+test('an upstream whose responses are longer than honest ones is at fault, and the next one is asked', LIMIT, async () => {
+  const { found, asked, demerits, none } = await outgrown(await import('../index.js'), await import('../dev.js'));
+  assert.equal(found, 12);
+  assert.ok(asked.padding > 0 && asked.honest > 0, JSON.stringify(asked));
+  assert.deepEqual([Number(demerits) > 0, Number(none)], [true, 0]);
+});
+
+test('padded responses do not fill the memory, and requests are answered or refused', LIMIT, async () => {
   const text = `
     import { flooded } from './test/lib/memory-scenario.mjs';
     const seen = await flooded(await import('./index.js'), await import('./dev.js'));
@@ -38,8 +45,9 @@ test('requests whose responses would fill the memory are refused, and later ones
   `;
   const { stdout, ...end } = await runScript(text);
   assert.deepEqual(end, { code: 0, signal: null, stderr: '' });
-  const { codes, found, peak } = JSON.parse(stdout);
-  assert.deepEqual(codes, Array(20).fill(-32005));
+  const { alone, codes, found, peak } = JSON.parse(stdout);
+  assert.equal(alone, 'an answer', 'round after round');
+  assert.ok(codes.every((code) => ['an answer', -32002].includes(code)), `${codes}`);
   assert.ok(found > 26, `${found} logs`);
   assert.ok(peak < 1_024, `${peak} MiB`);
   console.log(`twenty requests with padded responses: ${Math.round(peak)} MiB at most`);

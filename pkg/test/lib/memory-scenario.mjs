@@ -74,14 +74,14 @@ const codeOf = (promise) => promise.then(() => 'an answer', ({ code }) => code);
 export async function trapped(light, dev, bytes) {
   const { chain, options } = await chainWithLogs(dev, 1);
   const plain = transportTo(chain);
-  const large = padded(plain, 24 * MIB);
+  const large = padded(plain, 11 * MIB);
   let grown = false;
   const upstream = async (body) => {
     if (body.includes('eth_getTransactionCount') || body.includes('eth_getProof')) return new Promise(() => {});
     return (grown ? large : plain)(body);
   };
   const other = await light.createProvider({ ...options, upstream: plain });
-  const provider = await light.createProvider({ ...options, upstream, module: await withLimit(bytes, 16 * MIB) });
+  const provider = await light.createProvider({ ...options, upstream, module: await withLimit(bytes, 8 * MIB) });
   const told = [];
   provider.on('disconnect', ({ code, message }) => told.push([code, message]));
   const [account] = await chain.request({ method: 'eth_accounts' });
@@ -99,21 +99,53 @@ export async function trapped(light, dev, bytes) {
   return { codes, after, told, beside, anew };
 }
 
-/** Sends twenty requests at once with an upstream that pads its responses. Returns their outcomes and the state after them. */
+/** Requests logs of an upstream that pads receipts with blanks, and of one that does not. Returns what both observe. */
+export async function outgrown(light, dev) {
+  const { chain, options } = await chainWithLogs(dev, 12);
+  const plain = transportTo(chain);
+  let grown = false;
+  const asked = { padding: 0, honest: 0 };
+  const isReceipt = (body) => grown && body.includes('eth_getTransactionReceipt');
+  const padding = async (body) => {
+    const bytes = await plain(body);
+    if (!isReceipt(body)) return bytes;
+    asked.padding += 1;
+    const all = new Uint8Array(bytes.length + 30 * MIB).fill(32);
+    all.set(bytes);
+    return all;
+  };
+  const honest = async (body) => {
+    asked.honest += Number(isReceipt(body));
+    return plain(body);
+  };
+  const provider = await light.createProvider({ ...options, upstreams: [padding, honest], batch: 1 });
+  grown = true;
+  const logs = await provider.request({ method: 'eth_getLogs', params: [{ fromBlock: '0x0', toBlock: 'latest' }] });
+  const [{ demerits }, { demerits: none }] = await provider.request({ method: 'rootlight_upstreams' });
+  for (const each of [provider, chain]) each.close();
+  return { found: logs.length, asked, demerits, none };
+}
+
+/**
+ * Sends a request alone and twenty at once with an upstream that pads its responses as far as they are read. Returns their outcomes and
+ * the state after them.
+ */
 export async function flooded(light, dev) {
   const blocks = 26;
   const { chain, options } = await chainWithLogs(dev, blocks);
   const plain = transportTo(chain);
   // Only receipts are padded; headers and bodies are not.
-  const large = padded(plain, 12 * MIB);
+  const large = padded(plain, 10 * MIB);
   let grown = false;
   const upstream = (body) => (grown && body.includes('eth_getTransactionReceipt') ? large : plain)(body);
   const provider = await light.createProvider({ ...options, upstream, batch: 1 });
   const logs = () => provider.request({ method: 'eth_getLogs', params: [{ fromBlock: '0x0', toBlock: 'latest' }] });
   grown = true;
+  const alone = await codeOf(logs());
+  await chain.request({ method: 'evm_mine' });
   const codes = await Promise.all(Array.from({ length: 20 }, () => codeOf(logs())));
   grown = false;
   const found = (await logs()).length;
   for (const each of [provider, chain]) each.close();
-  return { codes, found };
+  return { alone, codes, found };
 }

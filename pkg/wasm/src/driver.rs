@@ -22,17 +22,13 @@ const LONGEST_SLEEP: f64 = 1_000.0;
 /// Pause between two checks whether the head is reached, in milliseconds.
 const LOOK: f64 = 10.0;
 
-/// Most bytes of upstream responses that all requests in progress hold together. The receipts of 2,000 full blocks take
-/// about 100 MB, and a page on a telephone has a few hundred.
+/// Most bytes of upstream responses that one round of all requests in progress holds together. The receipts of 2,000 full
+/// blocks take about 100 MB, and a page on a telephone has a few hundred.
 const ANSWER_BYTES: usize = 128 << 20;
 
 /// Most bytes of responses that one round of synchronization with one upstream holds: four exchanges at the limit of the
 /// package's transports. 200 headers as block objects take about 5 MB.
 const FOLLOWING_BYTES: usize = 128 << 20;
-
-/// The answer to a request that needs more than is left of [`ANSWER_BYTES`]. The code is the reference node's code for
-/// limits.
-const TOO_MUCH: &str = r#"{"error":{"code":-32005,"message":"the questions under way take answers of more than 128 MiB: ask for less, or for less at a time"}}"#;
 
 /// Requests for one upstream, and their places in the round.
 type Part = (Vec<usize>, Vec<UpstreamRequest>);
@@ -283,14 +279,13 @@ impl Driver {
         mut session: Box<Session>,
         mut requests: Vec<RoutedRequest>,
     ) -> Option<String> {
-        let share = self.budget.share();
         loop {
+            // The session keeps what it has proven, which it counts itself, and drops the responses. What had no room is
+            // requested again, or from another upstream.
+            let share = self.budget.share();
             let answers = self.ask(requests, &share).await;
-            // No upstream is to blame: the session ends without an observation about its upstreams.
-            if share.is_exceeded() {
-                return Some(TOO_MUCH.into());
-            }
             self.client.feed(&mut session, answers);
+            drop(share);
             match self.step(&mut session, Deadline::start()) {
                 SessionStep::Fetch(more) => requests = more,
                 SessionStep::Done(answer) => return self.close(*session, answer),

@@ -12,6 +12,10 @@ use wasm_bindgen_futures::JsFuture;
 /// Exchanges in progress at the same time for one request: as many as `pkg/exchange.js` permits.
 const PARALLEL: usize = 4;
 
+/// Most bytes of the response to one request: more than the longest ones of the reference node and of Rootlight, 10 MiB. An
+/// upstream that pads its responses beyond that is at fault, and the next one is asked.
+const LONGEST: usize = 12 << 20;
+
 #[wasm_bindgen]
 extern "C" {
     /// A promise that resolves after this many milliseconds, or at once when the client is closed. `pkg/instance.js`
@@ -60,8 +64,8 @@ pub(crate) async fn sleep(milliseconds: f64) {
 
 /// The memory that upstream responses may take in one module, counted in the bytes received.
 ///
-/// A caller's request keeps all of its responses until it is done, and many requests run at once. Without a limit, a
-/// hostile upstream that pads its responses could fill the module's 4 GiB, which ends the module.
+/// A caller's request keeps all responses of a round, and many requests run at once. Without a limit, a hostile upstream
+/// that pads its responses could fill the module's 4 GiB, which ends the module.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: Cell<usize>,
@@ -145,6 +149,9 @@ impl Upstream {
     ) -> impl Future<Output = Vec<UpstreamResponse>> + 'a {
         let mut batches = requests.chunks(self.batch).map(move |batch| self.send(batch, following));
         let mut under_way: VecDeque<Exchange> = batches.by_ref().take(PARALLEL).collect();
+        // The budget of synchronization is the upstream's own. That of callers may be used up by other requests or other
+        // upstreams: no upstream is to blame, and what had no room is requested again.
+        let unread = if following { too_large() } else { RequestFailure::NoRoom };
         async move {
             let mut answers = Vec::with_capacity(requests.len());
             while let Some((id, count, exchange)) = under_way.pop_front() {
@@ -152,12 +159,12 @@ impl Upstream {
                     Ok(promise) => JsFuture::from(Promise::resolve(&promise)).await,
                     failed => failed,
                 };
-                answers.extend(receive(outcome.unwrap_or_default(), id, count, share));
+                answers.extend(receive(outcome.unwrap_or_default(), id, count, share, &unread));
                 if !share.is_exceeded() {
                     under_way.extend(batches.next());
                 }
             }
-            answers.resize(requests.len(), Err(too_large()));
+            answers.resize(requests.len(), Err(unread));
             answers
         }
     }
@@ -171,20 +178,31 @@ impl Upstream {
     }
 }
 
-/// The failure of a request whose response was not read, or that was not sent: see [`Budget`].
+/// The failure of a request whose response is longer than any honest one.
 fn too_large() -> RequestFailure {
-    RequestFailure::Transport("larger than what is left of the memory for answers".into())
+    RequestFailure::Transport("longer than an honest response".into())
 }
 
 /// Decodes the outcome of an exchange into responses.
-fn receive(outcome: JsValue, id: u64, count: usize, share: &Share<'_>) -> Vec<UpstreamResponse> {
+/// `unread` is the failure if the share has no room for the response.
+fn receive(
+    outcome: JsValue,
+    id: u64,
+    count: usize,
+    share: &Share<'_>,
+    unread: &RequestFailure,
+) -> Vec<UpstreamResponse> {
     let failure = match outcome.dyn_ref::<Function>() {
         Some(hand_over) => {
             let bytes = Uint8Array::from(hand_over.call0(&JsValue::NULL).unwrap_or_default());
-            if share.take(bytes.length() as usize) {
+            let length = bytes.length() as usize;
+            if length > LONGEST.saturating_mul(count) {
+                too_large()
+            } else if share.take(length) {
                 return decode_batch(&bytes.to_vec(), id, count);
+            } else {
+                unread.clone()
             }
-            too_large()
         }
         None => match outcome.as_f64() {
             Some(seconds) => RequestFailure::Busy { seconds: (!seconds.is_nan()).then_some(seconds as u64) },
