@@ -12,7 +12,7 @@ use super::upstream::{RequestFailure, UpstreamRequest, UpstreamResponse};
 const SEND: &str = "eth_sendRawTransaction";
 
 /// How long a host waits for the other upstreams when each transaction of a round has been taken by one, in
-/// milliseconds. One that has not answered by then counts as silent.
+/// milliseconds.
 pub const SEND_GRACE: u64 = 1_000;
 
 impl UpstreamRequest {

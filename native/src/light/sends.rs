@@ -60,12 +60,13 @@ pub(super) async fn send_each(
     parts.into_iter().zip(responses).map(with_places).collect()
 }
 
-/// What stands for the responses of an upstream that took longer than the others.
+/// What stands for the responses of an upstream that took longer than the others. It is not blamed: another one can say at
+/// once that it has a transaction, whether it has or not.
 fn silent(part: &Sending) -> Fetched {
     let answer = |_: &UpstreamRequest| {
         metrics().asked(part.upstream, Outcome::Silence);
         let reason = format!("not within {SEND_GRACE} ms after another upstream had the transaction");
-        Err(RequestFailure::Transport(reason))
+        Err(RequestFailure::Lacking(reason))
     };
     Fetched { answers: part.requests.iter().map(answer).collect(), ..Fetched::default() }
 }

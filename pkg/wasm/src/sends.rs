@@ -37,8 +37,9 @@ where
         grace.get_or_insert_with(|| Box::pin(sleep(SEND_GRACE as f64))).as_mut().poll(context)
     })
     .await;
+    // Nobody is blamed: an upstream can say at once that it has a transaction, whether it has or not.
     let late = "not soon after another upstream had the transaction";
-    let silent = |_: &UpstreamRequest| Err(RequestFailure::Transport(late.into()));
+    let silent = |_: &UpstreamRequest| Err(RequestFailure::Lacking(late.into()));
     let responses = all
         .into_iter()
         .map(|(requests, _, responses)| responses.unwrap_or_else(|| requests.iter().map(silent).collect()));
