@@ -72,7 +72,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.sha2.opt-level=\"s\"",
             "profile.wasm.package.alloy-rlp.opt-level=\"s\"",
         ],
-        gate: Some(480_000),
+        gate: Some(485_000),
     },
     // The light client with networks that the caller describes, for tests. No user loads it, so it is optimised by one
     // round of passes only.
