@@ -10,7 +10,7 @@ use crate::host::sleep;
 
 /// Waits for the responses to these transactions, sent to one upstream each. When each transaction has been taken by an
 /// upstream, the others have [`SEND_GRACE`] left to answer.
-pub(crate) async fn responses<'a, F>(sent: Vec<(&'a [UpstreamRequest], F)>) -> Vec<Vec<UpstreamResponse>>
+pub(crate) async fn responses<F>(sent: Vec<(&[UpstreamRequest], F)>) -> Vec<Vec<UpstreamResponse>>
 where
     F: Future<Output = Vec<UpstreamResponse>>,
 {
