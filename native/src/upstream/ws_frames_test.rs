@@ -1,6 +1,7 @@
 //! Frames on their way to the library, on a stopped clock.
 
 use futures::{SinkExt as _, StreamExt as _};
+use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::sleep;
 use tokio_tungstenite::WebSocketStream;
@@ -213,5 +214,33 @@ async fn messages_above_the_limit_and_masked_frames_take_no_room() {
         write(theirs, [&head[..], &[255; 100]].concat());
         let error = socket.next().await.unwrap().unwrap_err();
         assert!(error.to_string().contains("no server may send"), "{error}");
+    }
+}
+
+proptest! {
+    /// Whatever a server sends, in whatever pieces, ends, becomes no longer, and leaves no room taken.
+    #[test]
+    fn any_bytes_are_handed_on_or_end_the_stream(
+        bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(LAST | TEXT), Just(127)], 0..600),
+        piece in 1usize..64,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let intake = Intake::alone(8 * MIB, 8 * MIB);
+            let (mut frames, mut theirs) = frames(&intake);
+            let (sent, mut read) = (bytes.clone(), Vec::new());
+            tokio::spawn(async move {
+                for piece in sent.chunks(piece) {
+                    if theirs.write_all(piece).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            let _ = frames.read_to_end(&mut read).await;
+            prop_assert!(read.len() <= bytes.len(), "{} of {}", read.len(), bytes.len());
+            drop(frames);
+            prop_assert_eq!(intake.taken(), 0);
+            Ok(())
+        })?;
     }
 }
