@@ -26,6 +26,10 @@ use crate::budget::Held;
 use crate::metrics::{Watch, metrics};
 use crate::service::{Caller, HeldAnswer};
 
+/// Pause before the refusal of a message that exceeds the limits of its key. The message keeps its place meanwhile, so that a
+/// client which sends messages without end does not keep the processors from others.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
 /// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
 const TRY_AGAIN_LATER: u16 = 1013;
 /// The time between two checks whether a client has received enough of its answers to read its next message.
@@ -233,6 +237,7 @@ async fn answer(subscriptions: &Subscriptions, tenant: Option<&Tenant>, message:
             (_, Err(refused)) => {
                 metrics().rejected(refused.rejection());
                 watch.refused();
+                tokio::time::sleep(REFUSED_PAUSE).await;
                 return HeldAnswer::served(Some(refused.body()));
             }
         },
