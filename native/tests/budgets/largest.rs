@@ -239,6 +239,21 @@ async fn every_other_response_at_its_largest_is_within_the_budget() {
     assert!(says_or_late(&errors, "asked for"), "{errors:?}");
 }
 
+/// Asks another upstream until its long response finds room.
+pub(crate) async fn another_upstream_is_read() {
+    let server = start_service(config(), Arc::new(Long)).await;
+    let honest = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
+    let mut result = Err(UpstreamError::NoRoom);
+    for _ in 0..240 {
+        result = honest.request(vec![UpstreamRequest::new("eth_call", "[]".into())]).await.remove(0);
+        if result.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    assert!(result.is_ok(), "{result:?}");
+}
+
 /// An HTTP server that sends all but the last byte of a long response.
 async fn unfinished_upstream() -> HttpUpstream {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -270,17 +285,7 @@ async fn responses_that_upstreams_do_not_finish_keep_no_other_upstream_waiting()
     }
     // They leave too little for the response of another one.
     taken(58 << 20).await;
-    let server = start_service(config(), Arc::new(Long)).await;
-    let honest = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
-    let mut result = Err(UpstreamError::NoRoom);
-    for _ in 0..240 {
-        result = honest.request(call()).await.remove(0);
-        if result.is_ok() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
-    assert!(result.is_ok(), "{result:?}");
+    another_upstream_is_read().await;
     asking.iter().for_each(tokio::task::JoinHandle::abort);
     drop(asking);
     freed("unfinished responses").await;

@@ -8,12 +8,11 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use rootlight::light::UpstreamRequest;
 use rootlight_native::budget;
-use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError, WsUpstream};
+use rootlight_native::upstream::{HttpConfig, Upstream, UpstreamError, WsUpstream};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::common::{config, start_service};
-use crate::largest::{Long, freed, taken};
+use crate::largest::{another_upstream_is_read, freed, taken};
 
 /// Upstreams that are asked at the same time.
 const UPSTREAMS: usize = 8;
@@ -94,17 +93,7 @@ async fn messages_over_websocket_that_do_not_end_take_room_and_keep_no_other_ups
     let asking: Vec<_> = asking.map(tokio::spawn).collect();
     // They leave too little for the response of another one.
     taken(3 * 2 * BYTES).await;
-    let server = start_service(config(), Arc::new(Long)).await;
-    let honest = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
-    let mut result = Err(UpstreamError::NoRoom);
-    for _ in 0..240 {
-        result = honest.request(call()).await.remove(0);
-        if result.is_ok() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
-    assert!(result.is_ok(), "{result:?}");
+    another_upstream_is_read().await;
     asking.iter().for_each(tokio::task::JoinHandle::abort);
     drop(asking);
     freed("unfinished messages").await;
