@@ -1,4 +1,4 @@
-//! Who has how many of the places that clients and peers share.
+//! The places that clients and peers share, counted by network.
 //!
 //! Addresses are cheap in bulk: whoever has one IPv6 /64 network often has a /48, with 65,536 of them (RFC 6177). So places are
 //! compared by site first, which is a /48 network (IPv4: /24), and among clients of one site by address.
@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use rootlight_p2p::discovery::networks;
 
 /// The number of places by site and by address.
 pub(crate) struct Crowd {
-    sites: BTreeMap<IpNet, usize>,
+    sites: BTreeMap<u64, usize>,
     addresses: BTreeMap<IpAddr, usize>,
 }
 
@@ -38,12 +38,9 @@ impl Crowd {
     }
 }
 
-/// The network that one owner has as a whole.
-fn site(address: IpAddr) -> IpNet {
-    match address {
-        IpAddr::V4(address) => IpNet::V4(Ipv4Net::new_assert(address, 24).trunc()),
-        IpAddr::V6(address) => IpNet::V6(Ipv6Net::new_assert(address, 48).trunc()),
-    }
+/// A number for the network that one owner has as a whole.
+fn site(address: IpAddr) -> u64 {
+    networks(address).0
 }
 
 #[cfg(test)]

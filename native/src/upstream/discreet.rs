@@ -8,7 +8,7 @@ use rootlight::light::UpstreamRequest;
 use tokio::sync::Notify;
 use tracing::info;
 
-use super::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamError, UpstreamResult};
+use super::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult};
 use crate::budget::Held;
 
 /// What callers read in place of an upstream's words, which may name machines and accounts of the operator.
@@ -37,18 +37,10 @@ impl Discreet {
             if *shown {
                 continue;
             }
-            let is_worded = matches!(
-                error,
-                UpstreamError::Rpc { .. } | UpstreamError::Transport(_) | UpstreamError::Malformed(_)
-            );
-            if is_worded {
-                info!(upstream = self.0.name(), %error, "a request to an upstream failed");
-            }
-            if let UpstreamError::Rpc { message: text, .. }
-            | UpstreamError::Transport(text)
-            | UpstreamError::Malformed(text) = error
-            {
-                INSTEAD.clone_into(text);
+            let told = error.to_string();
+            if let Some(words) = error.words() {
+                INSTEAD.clone_into(words);
+                info!(upstream = self.0.name(), error = %told, "a request to an upstream failed");
             }
         }
     }
@@ -91,6 +83,7 @@ impl Upstream for Discreet {
 
 #[cfg(test)]
 mod tests {
+    use super::super::UpstreamError;
     use super::*;
 
     const WORDS: &str = "upstream connect error: db-7.corp.internal:5432, project 0123456789abcdef";

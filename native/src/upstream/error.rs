@@ -72,13 +72,21 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
+    /// The part of the error that the upstream or a library wrote.
+    pub(super) const fn words(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Rpc { message: text, .. } | Self::Transport(text) | Self::Malformed(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Returns the error without the secrets, which an upstream's message or a library's error may contain.
     pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
         if let Self::Rpc { data, .. } = &mut self {
             // A secret may be in any part of the data, so data that contains one is dropped as a whole.
             data.take_if(|data| secrets.are_in(&data.to_string()));
         }
-        if let Self::Rpc { message: text, .. } | Self::Transport(text) | Self::Malformed(text) = &mut self {
+        if let Some(text) = self.words() {
             for secret in &secrets.0 {
                 if text.contains(secret.as_str()) {
                     *text = text.replace(secret.as_str(), "...");
