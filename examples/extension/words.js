@@ -1,4 +1,4 @@
-// What pages learn of a failure: its code, and words that are the same for all users. The client's own words may name the user's
+// A failure as pages see it: its code, and words that are the same for all users. The client's own words may name the user's
 // node, and repeat what the node says of them.
 
 /** Words by code, where the client's own may come from a node or from the settings. */

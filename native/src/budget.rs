@@ -325,7 +325,8 @@ impl Shared {
         self.all.is_contended() || is_contended(asker.number.into()) || is_contended(asker)
     }
 
-    /// What the bytes of an asker count in, the narrowest first: who waits for a wide limit has its bytes of the narrow one.
+    /// The budgets in which the bytes of an asker count, the narrowest first: an asker that waits for a wide limit has its
+    /// bytes of the narrow one.
     fn parts_of(&self, asker: Asker) -> impl Iterator<Item = (Narrower, Arc<Budget>)> {
         let pages = (asker.page != 0).then(|| (Narrower::Pages, self.part(asker, self.each / 2)));
         let caller = (Narrower::Share, self.part(asker.number.into(), self.each));

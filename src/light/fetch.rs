@@ -167,9 +167,9 @@ impl Fetch {
         FetchOutcome::Again(Box::new(self))
     }
 
-    /// Whether an honest upstream may give this response. It need not have what only a caller says exists, such as an old
-    /// state or a block off the chain; about those it answers a request by number or by transaction with what its own chain
-    /// has. Asked by the block's hash, an honest upstream gives no false response.
+    /// Whether an honest upstream may give this response. An honest upstream need not have what only a caller says exists,
+    /// such as an old state or a block off the chain; a request for such a thing by number or by transaction is answered
+    /// with what the upstream's own chain has. Asked by the block's hash, an honest upstream gives no false response.
     fn excuses(&self, cause: &Cause, pinned: &PinnedHead) -> bool {
         match cause {
             Cause::Call(failure) => self.is_lack(failure) && !self.must_have(pinned),

@@ -60,8 +60,8 @@ pub(super) async fn send_each(
     parts.into_iter().zip(responses).map(with_places).collect()
 }
 
-/// What stands for the responses of an upstream that took longer than the others. It is not blamed: another one can say at
-/// once that it has a transaction, whether it has or not.
+/// Failures in place of the responses of an upstream that took longer than the others. The upstream is not blamed: another
+/// one can say at once that it has a transaction, whether it has or not.
 fn silent(part: &Sending) -> Fetched {
     let answer = |_: &UpstreamRequest| {
         metrics().asked(part.upstream, Outcome::Silence);

@@ -173,7 +173,7 @@ pub(super) struct Minute {
     sent: BTreeMap<Asker, Sent>,
 }
 
-/// What a caller has sent.
+/// The messages that a caller has sent.
 struct Sent {
     window: RateWindow,
     /// When its next message beyond its share may be sent, in milliseconds.

@@ -56,7 +56,7 @@ pub(crate) struct ClientConnection {
     pub(crate) is_unix: bool,
     /// The client of a WebSocket that a trusted proxy passes on.
     forwarded: OnceLock<Peer>,
-    /// Who messages and answers are counted for: the client or its API key, or its pages.
+    /// The asker for whom messages and answers are counted: the client or its API key, or its pages.
     asker: Mutex<Asker>,
     /// Number of messages that are being read or answered.
     working: AtomicUsize,

@@ -1,6 +1,6 @@
-//! The bytes of a WebSocket connection on their way to the library that reads them.
+//! The bytes of a WebSocket connection on their way to tungstenite, which reads the messages.
 //!
-//! The library keeps a buffer of the longest frame's length and knows no budget. This stream therefore reads the heads of
+//! Tungstenite keeps a buffer of the longest frame's length, and no budget limits the buffer. This stream therefore reads the heads of
 //! frames itself. It takes the room of a message before it reads the message's bytes, and hands a long frame on as several
 //! short ones, as an intermediary may (RFC 6455, section 5.4).
 

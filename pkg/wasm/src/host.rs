@@ -149,8 +149,8 @@ impl Upstream {
     ) -> impl Future<Output = Vec<UpstreamResponse>> + 'a {
         let mut batches = requests.chunks(self.batch).map(move |batch| self.send(batch, following));
         let mut under_way: VecDeque<Exchange> = batches.by_ref().take(PARALLEL).collect();
-        // The budget of synchronization is the upstream's own. That of callers may be used up by other requests or other
-        // upstreams: no upstream is to blame, and what had no room is requested again.
+        // The budget of synchronization is the upstream's own. Other requests or other upstreams may have used up the
+        // budget of callers: no upstream is to blame, and what had no room is requested again.
         let unread = if following { too_large() } else { RequestFailure::NoRoom };
         async move {
             let mut answers = Vec::with_capacity(requests.len());
