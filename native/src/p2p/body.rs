@@ -91,18 +91,24 @@ impl Bodies {
         convert: impl FnOnce(Content) -> Result<T, PeerError> + Send + 'static,
     ) -> Result<(T, Held), PeerError> {
         let (message, hash) = (self.message(header.hash()).await?, header.hash());
-        let (network, checked) = (self.network.clone(), header.clone());
-        let check = message.read(move |payload| check_body(&network, &checked, &body(payload)?)).await?;
-        let count = check.inspect_err(|_| self.forget(hash))?;
+        let gas_limit = header.gas_limit.value();
+        let count = message.read(move |payload| count(gas_limit, &body(payload)?)).await?;
+        let count = count.inspect_err(|_| self.forget(hash))?;
         let room =
             count.saturating_mul(TRANSACTION_BYTES).saturating_add(message.len().saturating_mul(COPIES));
         if room > self.node.intake().most() {
+            self.forget(hash);
             return Err(PeerError::Wrong("a body is longer than a block can be"));
         }
-        let network = self.network.clone();
-        let read = move |payload: &[u8]| convert(decode(&network, &body(payload)?)?);
+        let (network, checked) = (self.network.clone(), header.clone());
+        let read = move |payload: &[u8]| {
+            let body = body(payload)?;
+            check_body(&network, &checked, &body)?;
+            decode(&network, &body)
+        };
+        let read = move |payload: &[u8]| read(payload).map(convert);
         let (converted, held) = message.read_into(room, read).await?;
-        Ok((converted?, held))
+        Ok((converted.inspect_err(|_| self.forget(hash))??, held))
     }
 
     /// The uncles of a block, which have the hash that the header names. Nothing else of the body is looked at.
@@ -175,16 +181,20 @@ fn check_uncles(network: &Network, number: u64, asked: B256, uncles: &Items<'_>)
     }
 }
 
-/// Checks that a body is the one that the header names; returns the number of its transactions. Nothing is decoded.
-fn check_body(network: &Network, header: &SealedHeader, body: &Body<'_>) -> Result<usize, PeerError> {
-    let most = (header.gas_limit.value() / U256::from(TRANSACTION_GAS))
-        .saturating_add(U256::from(FREE_TRANSACTIONS));
-    if U256::from(body.transactions.len()) > most {
+/// The number of a body's transactions, of which a block holds only so many. Memory for them is taken afterwards.
+fn count(gas_limit: U256, body: &Body<'_>) -> Result<usize, PeerError> {
+    let most = (gas_limit / U256::from(TRANSACTION_GAS)).saturating_add(U256::from(FREE_TRANSACTIONS));
+    let count = body.transactions.len();
+    if U256::from(count) > most {
         return Err(PeerError::Wrong("a body has more transactions than the block's gas limit allows"));
     }
+    Ok(count)
+}
+
+/// Checks that a body is the one that the header names. Nothing is decoded.
+fn check_body(network: &Network, header: &SealedHeader, body: &Body<'_>) -> Result<(), PeerError> {
     check_uncles(network, header.number, header.uncles_hash, &body.uncles)?;
-    check_transactions(network, header, &body.transactions)?;
-    Ok(body.transactions.len())
+    check_transactions(network, header, &body.transactions)
 }
 
 fn check_transactions(
