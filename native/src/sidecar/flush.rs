@@ -24,7 +24,7 @@ pub(super) async fn run(service: Weak<Parts>, interval: Duration) {
             Some(Ok(_)) => {
                 debug!("the node has written its states to disk");
                 warned = false;
-                parts.catch_up();
+                parts.catch_up().await;
             }
             Some(Err(error)) if !warned => {
                 warn!(

@@ -32,8 +32,16 @@ impl Parts {
         &*self.store
     }
 
-    /// Makes readable what the node has written. A failure is logged once.
-    pub(super) fn catch_up(&self) {
+    /// Makes readable what the node has written, on a thread that may read files.
+    pub(super) async fn catch_up(self: &Arc<Self>) {
+        let parts = self.clone();
+        if tokio::task::spawn_blocking(move || parts.read_on()).await.is_err() {
+            warn!("reading the node's store was interrupted");
+        }
+    }
+
+    /// Reads what the node has written. A failure is logged once.
+    fn read_on(&self) {
         let failed = self.store.catch_up();
         if let (Err(error), false) = (&failed, self.behind.load(Ordering::Relaxed)) {
             warn!("the node's store: {error}; what it had before is still served");

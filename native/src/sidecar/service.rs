@@ -7,7 +7,6 @@ use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::light::{OwnNode, SyncOptions};
 use tokio::sync::watch;
-use tracing::warn;
 
 use super::parts::Parts;
 use super::shared_node::SharedNode;
@@ -96,11 +95,7 @@ impl SidecarService {
 async fn follow(parts: Arc<Parts>) {
     let Some(mut changes) = parts.light.changes() else { return };
     while changes.changed().await.is_ok() {
-        let parts = parts.clone();
-        // Files are read.
-        if tokio::task::spawn_blocking(move || parts.catch_up()).await.is_err() {
-            warn!("reading the node's store was interrupted");
-        }
+        parts.catch_up().await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! A sidecar beside a development chain, with a store in memory: which answers come from the store and which from the node.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -229,4 +230,68 @@ async fn a_node_is_asked_to_write_the_state_of_its_head() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!asked(&node).contains(&"rsk_flush".to_owned()));
     assert_eq!(service.provable_block(), Some(75));
+}
+
+/// A store on a disk that answers late while it is `stalled`, but within half a minute.
+#[derive(Debug, Default)]
+struct Disk {
+    store: Memory,
+    stalled: AtomicBool,
+    reads: AtomicUsize,
+}
+
+impl NodeSource for Disk {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        for _ in 0..3_000 {
+            if !self.stalled.load(Ordering::SeqCst) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.store.node(hash)
+    }
+}
+
+impl TrieStore for Disk {
+    fn why_missing(&self, hash: &B256) -> StoreFault {
+        self.store.why_missing(hash)
+    }
+}
+
+impl NodeStore for Disk {
+    fn catch_up(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// There is something new as soon as the disk stalls.
+    fn version(&self) -> u64 {
+        self.stalled.load(Ordering::SeqCst).into()
+    }
+}
+
+/// Probes and peers ask which states there are, on the threads that serve everybody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_slow_disk_delays_neither_probes_nor_other_work() {
+    let disk = Arc::new(Disk { store: store(), ..Disk::default() });
+    let service =
+        SidecarService::start(Network::regtest(), node(), disk.clone(), SidecarOptions::default()).await;
+    let service = Arc::new(service.unwrap());
+    service.settled(Duration::from_secs(60)).await;
+    assert_eq!(service.provable_block(), Some(75));
+    disk.reads.store(0, Ordering::SeqCst);
+    disk.stalled.store(true, Ordering::SeqCst);
+    let probe = || {
+        let service = service.clone();
+        tokio::spawn(async move { service.health().provable_block })
+    };
+    let searching = probe();
+    while disk.reads.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let other = tokio::time::timeout(Duration::from_secs(15), probe()).await;
+    assert_eq!(other.expect("it does not wait").unwrap(), Some(75));
+    assert!(!searching.is_finished());
+    disk.stalled.store(false, Ordering::SeqCst);
+    assert_eq!(searching.await.unwrap(), Some(75));
 }
