@@ -19,7 +19,7 @@ async fn answers_that_pages_do_not_receive_leave_room_to_the_programs_of_their_a
     let _turn = ANSWERS.lock().await;
     let server = careless(Duration::from_secs(3)).await;
     let mut unread = Vec::new();
-    for page in 0..8 {
+    for page in 0..16 {
         let stream = connect(server.address, "127.0.0.1").await;
         let mut request = server.ws("/").into_client_request().unwrap();
         let origin = HeaderValue::try_from(format!("https://{page}.evil.example")).unwrap();

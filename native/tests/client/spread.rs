@@ -41,6 +41,10 @@ async fn ask(service: &dyn Service, method: &str, params: &Value) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
+fn address(account: u32) -> String {
+    format!("{:#042x}", 0x0100_0000 + account)
+}
+
 impl Backend {
     async fn one(&self, request: UpstreamRequest) -> UpstreamResult {
         let is_proof = request.method == "eth_getProof";
@@ -98,6 +102,10 @@ impl World {
             Arc::new(Backend { chain, name, delay: AtomicU64::new(0), lies, swallows, proofs })
         };
         let backends = ["first", "second"].map(backend);
+        for account in 0..2 * ACCOUNTS {
+            ask(&*chain, "anvil_setBalance", &json!([address(account), "0x1"])).await;
+        }
+        ask(&*chain, "evm_mine", &json!([])).await;
         let genesis = ask(&*chain, "eth_getBlockByNumber", &json!(["0x0", false])).await;
         let hash = genesis["result"]["hash"].as_str().unwrap();
         let network = Network::regtest();
@@ -114,13 +122,11 @@ impl World {
         Self { chain, backends, light }
     }
 
-    /// Asks about accounts one after another, each of which needs a proof of its own, and compares with the chain.
+    /// Asks about accounts one after another, most of which need a proof of their own.
     async fn ask_all(&self, accounts: Range<u32>) {
         for account in accounts {
-            let params = json!([format!("{account:#042x}"), "0x0"]);
-            let proven = ask(&self.light, "eth_getBalance", &params).await;
-            let told = ask(&*self.chain, "eth_getBalance", &params).await;
-            assert_eq!(proven["result"], told["result"], "{proven}");
+            let proven = ask(&self.light, "eth_getBalance", &json!([address(account), "latest"])).await;
+            assert_eq!(proven["result"], "0x1", "{proven}");
             // The turn depends on the time.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -161,11 +167,12 @@ async fn an_upstream_that_hangs_loses_its_turns() {
     let world = World::new().await;
     world.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
     world.ask_all(0..ACCOUNTS).await;
-    let [before, _] = world.proofs();
+    let before = world.proofs();
     world.ask_all(ACCOUNTS..2 * ACCOUNTS).await;
-    let [after, _] = world.proofs();
+    let after = world.proofs();
+    let [hanging, other] = [0, 1].map(|index| after[index] - before[index]);
     // It is asked still when the other is slow for once.
-    assert!(after - before <= ACCOUNTS as usize / 5, "{before} and {after}");
+    assert!(other >= 10 && hanging * 3 <= other, "{hanging} and {other}");
 }
 
 /// Each of these would fail at the time limit of the message. The other one could lie, so nobody is blamed.
@@ -191,10 +198,8 @@ async fn a_false_answer_of_the_spare_is_its_own() {
     world.backends[1].lies.store(true, Ordering::SeqCst);
     // The liar is the spare of some of these, and asked first by the others, until it rests.
     for account in 0..6 {
-        let params = json!([format!("{account:#042x}"), "0x0"]);
-        let proven = ask(&world.light, "eth_getBalance", &params).await;
-        let told = ask(&*world.chain, "eth_getBalance", &params).await;
-        assert_eq!(proven["result"], told["result"], "{proven}");
+        let proven = ask(&world.light, "eth_getBalance", &json!([address(account), "latest"])).await;
+        assert_eq!(proven["result"], "0x1", "{proven}");
     }
     let [slow, liar] = world.demerits();
     assert!(slow == 0 && liar > 0, "{slow} and {liar}");
