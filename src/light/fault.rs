@@ -29,6 +29,21 @@ impl fmt::Display for SyncFault {
     }
 }
 
+impl SyncFault {
+    /// The fault without what an upstream, or a library about its connection, wrote.
+    pub(super) fn without_words(self) -> Self {
+        const INSTEAD: &str = "the client's log has the reason";
+        let cause = match self.cause {
+            SyncCause::Call(RequestFailure::Rpc { code, .. }) => {
+                RequestFailure::Rpc { code, message: INSTEAD.into() }.into()
+            }
+            SyncCause::Call(RequestFailure::Transport(_)) => RequestFailure::Transport(INSTEAD.into()).into(),
+            cause => cause,
+        };
+        Self { cause, ..self }
+    }
+}
+
 /// Why an upstream is no longer followed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -276,6 +276,11 @@ impl PinnedHead {
         self.fault.as_ref()
     }
 
+    /// The same moment as a page of another origin sees it, which learns nothing of the upstreams.
+    pub(crate) fn without_words(self) -> Self {
+        Self { fault: self.fault.map(SyncFault::without_words), ..self }
+    }
+
     /// The upstreams to ask, best first.
     pub fn roster(&self) -> &[usize] {
         &self.roster

@@ -215,6 +215,14 @@ impl<S: Share> SharedClient<S> {
         pinned
     }
 
+    /// The chain as a message of this connection sees it.
+    pub fn pin_for(&self, connection: &Connection, now: Now) -> PinnedHead {
+        let pinned = self.pin(now);
+        // Only servers have pages of other origins.
+        let is_page = cfg!(feature = "hosted") && connection.foreign_page().is_some();
+        if is_page { pinned.without_words() } else { pinned }
+    }
+
     /// Sets the chain that messages see from now on: one that this client has verified before, or, with `None`, the
     /// newest one. Hosts that answer together show the same block in this way.
     #[cfg(feature = "hosted")]
@@ -230,7 +238,8 @@ impl<S: Share> SharedClient<S> {
 
     /// As [`Self::open`], for a message of a connection.
     pub fn open_from(&self, connection: Arc<Connection>, message: &[u8], now: Now) -> Session {
-        Session::new(&self.dispatcher, connection, self.pin(now), message)
+        let pinned = self.pin_for(&connection, now);
+        Session::new(&self.dispatcher, connection, pinned, message)
     }
 
     /// Continues a message; `interrupt` ends long runs.

@@ -65,9 +65,8 @@ fn serve(
         upstreams.extend(peers::upstreams(args, &network, &start).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
-        if args.server.entry.is_for_others() {
-            upstreams = upstreams.into_iter().map(upstream::discreet).collect();
-        }
+        let for_others = args.server.entry.is_for_others();
+        upstreams = upstreams.into_iter().map(|upstream| upstream::discreet(upstream, for_others)).collect();
         match &start {
             Start::At(checkpoint) => {
                 info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);

@@ -52,6 +52,7 @@ async fn serve(
     backends: Vec<SharedUpstream>,
 ) -> Result<(), CommandError> {
     let chain = network.chain_id;
+    let backends = backends.into_iter().map(|backend| upstream::discreet(backend, true)).collect();
     let (backends, new_blocks) = NewBlocks::watch(backends);
     let shared = connect(args).await?;
     let caches = CacheSizes::of_mib(args.cache);

@@ -341,7 +341,8 @@ impl LightService {
 
     async fn converse(&self, message: &Bytes, caller: &Caller) -> HeldAnswer {
         if let Err(reason) = self.entrance.enter().await {
-            let refusal = gate::chain(&self.pinned()).err().map(|refusal| format!(": {refusal}"));
+            let pinned = self.shared.client.pin_for(&caller.connection, sync::now());
+            let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
             let text = format!("{reason}{}", refusal.unwrap_or_default());
             return HeldAnswer::failed_apart(message.clone(), NOT_READY, text).await;
         }

@@ -90,7 +90,7 @@ async fn route(
     let websocket = wants_websocket(request.headers());
     if *request.method() == Method::GET
         && !websocket
-        && let Some(probed) = probe::answer(shared, request.uri().path())
+        && let Some(probed) = probe::answer(shared, request.uri().path(), sender.foreign_page().is_some())
     {
         return probed.into();
     }

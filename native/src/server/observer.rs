@@ -50,7 +50,7 @@ fn answer(shared: &Shared, request: &hyper::Request<()>) -> Response {
     }
     match request.uri().path() {
         "/metrics" => metrics(shared),
-        path => probe::answer(shared, path).unwrap_or_else(|| {
+        path => probe::answer(shared, path, false).unwrap_or_else(|| {
             let text = "/metrics, /livez, /readyz and /health are here\n";
             (StatusCode::NOT_FOUND, text).into_response()
         }),

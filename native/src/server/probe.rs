@@ -13,8 +13,8 @@ const STOPPING: &str = r#"{"ready":false,"reason":"the server is stopping"}"#;
 pub(super) struct Probed;
 
 /// Answers a GET request for one of the probes; `None` for other paths. Probes need no key and may not know the base
-/// path.
-pub(super) fn answer(shared: &Shared, path: &str) -> Option<Response> {
+/// path. A page of another origin (`for_page`) is not told why there is no head: the reason may repeat what an upstream wrote.
+pub(super) fn answer(shared: &Shared, path: &str, for_page: bool) -> Option<Response> {
     let name = match path {
         "/livez" | "/readyz" | "/health" => path,
         _ => shared.entry.inside(path)?,
@@ -22,13 +22,14 @@ pub(super) fn answer(shared: &Shared, path: &str) -> Option<Response> {
     match name {
         "/livez" => Some(json(StatusCode::OK, r#"{"live":true}"#)),
         "/readyz" if *shared.stop.borrow() => Some(json(StatusCode::SERVICE_UNAVAILABLE, STOPPING)),
-        "/readyz" | "/health" => Some(health(shared)),
+        "/readyz" | "/health" => Some(health(shared, for_page)),
         _ => None,
     }
 }
 
-fn health(shared: &Shared) -> Response {
-    let health = shared.service.health();
+fn health(shared: &Shared, for_page: bool) -> Response {
+    let mut health = shared.service.health();
+    health.reason.take_if(|_| for_page);
     let status = if health.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     json(status, serde_json::to_string(&health).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Upstreams of a service for others: their words are for its operator only.
+//! Upstreams whose words are for the operator only: neither other callers nor pages of other origins learn them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rootlight::light::UpstreamRequest;
 use tokio::sync::Notify;
 use tracing::info;
 
-use super::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult};
+use super::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult, asker};
 use crate::budget::Held;
 
 /// What callers read in place of an upstream's words, which may name machines and accounts of the operator.
@@ -18,11 +18,16 @@ const INSTEAD: &str = "the server's log has the reason";
 const SEND: &str = "eth_sendRawTransaction";
 
 /// An upstream whose words go to the log. Only the refusal of a transaction reaches its sender.
-struct Discreet(SharedUpstream);
+struct Discreet {
+    upstream: SharedUpstream,
+    /// Whether all callers and probes are others than the operator.
+    is_for_others: bool,
+}
 
-/// The same upstream, whose words do not reach callers, probes and pages.
-pub(crate) fn discreet(upstream: SharedUpstream) -> SharedUpstream {
-    Arc::new(Discreet(upstream))
+/// The same upstream, whose words do not reach pages of other origins and, in a service `for_others`, no caller and no
+/// probe.
+pub(crate) fn discreet(upstream: SharedUpstream, for_others: bool) -> SharedUpstream {
+    Arc::new(Discreet { upstream, is_for_others: for_others })
 }
 
 /// Which of the requests may be answered with the upstream's words.
@@ -32,6 +37,10 @@ fn refusals(requests: &[UpstreamRequest]) -> Vec<bool> {
 
 impl Discreet {
     fn conceal(&self, results: &mut [UpstreamResult], shown: &[bool]) {
+        let is_page = asker().is_some_and(|asker| asker.page != 0);
+        if !is_page && !self.is_for_others {
+            return;
+        }
         for (result, shown) in results.iter_mut().zip(shown) {
             let Err(error) = result else { continue };
             if *shown {
@@ -40,7 +49,7 @@ impl Discreet {
             let told = error.to_string();
             if let Some(words) = error.words() {
                 INSTEAD.clone_into(words);
-                info!(upstream = self.0.name(), error = %told, "a request to an upstream failed");
+                info!(upstream = self.upstream.name(), error = %told, "a request to an upstream failed");
             }
         }
     }
@@ -54,36 +63,38 @@ impl Upstream for Discreet {
     fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
         Box::pin(async move {
             let shown = refusals(&requests);
-            let (mut results, held) = self.0.request_held(requests).await;
+            let (mut results, held) = self.upstream.request_held(requests).await;
             self.conceal(&mut results, &shown);
             (results, held)
         })
     }
 
     fn name(&self) -> &str {
-        self.0.name()
+        self.upstream.name()
     }
 
     fn heads(&self) -> Option<Arc<Notify>> {
-        self.0.heads()
+        self.upstream.heads()
     }
 
     fn turn(&self) -> Option<Turn> {
-        self.0.turn()
+        self.upstream.turn()
     }
 
     fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.0.dismiss(turn, reason);
+        self.upstream.dismiss(turn, reason);
     }
 
     fn address(&self) -> Option<IpAddr> {
-        self.0.address()
+        self.upstream.address()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::UpstreamError;
+    use rootlight::types::Asker;
+
+    use super::super::{UpstreamError, asked_by};
     use super::*;
 
     const WORDS: &str = "upstream connect error: db-7.corp.internal:5432, project 0123456789abcdef";
@@ -111,7 +122,7 @@ mod tests {
     async fn callers_learn_no_words_of_an_upstream_but_why_it_refuses_a_transaction() {
         let request = |method| UpstreamRequest::new(method, "[]".into());
         let methods = ["eth_getProof", "eth_getBlockByNumber", "eth_getLogs", SEND];
-        let results = discreet(Arc::new(Talkative)).request(methods.map(request).into()).await;
+        let results = discreet(Arc::new(Talkative), true).request(methods.map(request).into()).await;
         let texts: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
         assert_eq!(texts.len(), methods.len());
         for text in &texts[..3] {
@@ -119,5 +130,17 @@ mod tests {
         }
         assert_eq!(texts[0], format!("upstream error -32000: {INSTEAD}"), "the code stays");
         assert_eq!(texts[3], format!("upstream error -32000: {WORDS}"));
+    }
+
+    #[tokio::test]
+    async fn the_words_of_a_users_own_upstream_are_for_programs_and_not_for_pages_of_other_origins() {
+        let upstream = discreet(Arc::new(Talkative), false);
+        let asked_for = async |page| {
+            let request = vec![UpstreamRequest::new("eth_getProof", "[]".into())];
+            let asker = Asker { number: 7, page };
+            asked_by(asker, upstream.request(request)).await.remove(0).unwrap_err().to_string()
+        };
+        assert!(asked_for(0).await.ends_with(WORDS));
+        assert!(asked_for(1).await.ends_with(INSTEAD));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{Watch, client, run};
 use futures::{SinkExt, StreamExt};
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use rootlight::consensus::Network;
 use rootlight::types::Header;
 use rootlight::types::json::RpcBlock;
@@ -54,8 +54,14 @@ impl Server {
     }
 
     async fn send(&self, message: Value) -> Value {
+        self.send_from(None, message).await
+    }
+
+    /// Sends a message as a page of this origin.
+    async fn send_from(&self, origin: Option<&str>, message: Value) -> Value {
         let request =
             client().post(&self.http).header(CONTENT_TYPE, "application/json").body(message.to_string());
+        let request = origin.into_iter().fold(request, |request, origin| request.header(ORIGIN, origin));
         serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
     }
 
@@ -307,8 +313,11 @@ async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
         ([(CONTENT_TYPE, "application/json")], error.to_string())
     };
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await });
-    for (more, is_shown) in [(&[][..], true), (&["--profile", "hosted"], false)] {
-        let server = Server::light("regtest", &upstream, "none", more);
+    let light = ["light", "--network", "regtest", "--checkpoint", "none", "--upstream", &upstream];
+    let front_end = ["serve", "--network", "regtest", "--checkpoint", "none", "--backend", &upstream];
+    let hosted = [&light[..], &["--profile", "hosted"]].concat();
+    for (arguments, is_shown) in [(&light[..], true), (&hosted, false), (&front_end, false)] {
+        let server = Server::start(arguments);
         let mut told = Vec::new();
         // The first attempts have failed.
         while !told.iter().any(|text: &String| text.contains("-32000")) {
@@ -320,6 +329,14 @@ async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
             ];
         }
         assert_eq!(told.iter().any(|text| text.contains("corp.internal")), is_shown, "{told:?}");
+        for method in ["rootlight_syncStatus", "eth_blockNumber", "eth_gasPrice"] {
+            let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": []});
+            let page = server.send_from(Some("https://dapp.example"), message).await.to_string();
+            assert!(page.contains("-32000") && !page.contains("corp.internal"), "{method}: {page}");
+        }
+        let probe = client().get(format!("{}/health", server.http)).header(ORIGIN, "https://dapp.example");
+        let page = probe.send().await.unwrap().text().await.unwrap();
+        assert!(page.contains(r#""ready":false"#) && !page.contains("corp.internal"), "{page}");
         let (_, _, log) = server.stop("-TERM");
         assert!(is_shown || log.contains("db-7.corp.internal"), "{log}");
     }
