@@ -129,11 +129,10 @@ impl Access {
     }
 
     fn answers_for(&self, host: &str) -> bool {
-        let name = without_port(host).to_ascii_lowercase();
-        let name = name.trim_end_matches('.');
+        let name = without_port(host).trim_end_matches('.');
         is_localhost(name)
             || name.parse::<IpAddr>().is_ok()
-            || self.hosts.iter().any(|known| known == name || known == "*")
+            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name) || known == "*")
     }
 }
 
@@ -154,13 +153,15 @@ fn is_of_this_machine(origin: &str) -> bool {
 
 /// Whether a host, with or without port, is `localhost`, a name below it, or a loopback address.
 pub(super) fn is_loopback_host(host: &str) -> bool {
-    let name = without_port(host).to_ascii_lowercase();
-    is_localhost(&name) || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    let name = without_port(host);
+    is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// Whether a name is `localhost` or below it. No DNS server of others can change what these names resolve to.
 fn is_localhost(name: &str) -> bool {
-    name == "localhost" || name.ends_with(".localhost")
+    const NAME: &[u8] = b"localhost";
+    let (name, at) = (name.as_bytes(), name.len().saturating_sub(NAME.len()));
+    name[at..].eq_ignore_ascii_case(NAME) && (at == 0 || name[at - 1] == b'.')
 }
 
 /// The origin as an answer may repeat it: `ORIGIN` for long ones and for those with characters that no origin has,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::Request;
-use futures::StreamExt;
+use futures::{FutureExt as _, StreamExt as _};
 use rootlight::types::Asker;
 use tokio::time::{Instant, timeout};
 
@@ -112,6 +112,10 @@ async fn next(
     until: Instant,
     (asker, held): (Asker, &Held),
 ) -> Result<Option<Bytes>, Unread> {
+    // What has come in already takes no look at the clock.
+    if let Some(chunk) = chunks.next().now_or_never() {
+        return chunk.transpose().map_err(|_| Unread::Broken);
+    }
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match timeout(left.min(PATIENCE), chunks.next()).await {

@@ -43,8 +43,10 @@ pub(crate) async fn handle(
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.asks_as(client.peer);
-    let mut reply = admit(shared, connection, &rules.access, client, request).instrument(span.clone()).await;
-    let is_probe = reply.response().extensions().get::<Probed>().is_some();
+    // Boxed, because hyper and tracing move what they wait for.
+    let admitted = Box::pin(admit(shared, connection, &rules.access, client, request));
+    let mut reply = admitted.instrument(span.clone()).await;
+    let is_probe = reply.head().extensions.get::<Probed>().is_some();
     reply.headers_mut().insert(request_id::HEADER, id);
     let response = leave(connection, reply).await;
     let status = response.status().as_u16();
@@ -168,7 +170,7 @@ async fn post(
 async fn answer(shared: &Shared, peer: Peer, answered: HeldAnswer, coding: Option<Coding>) -> Reply {
     let HeldAnswer { answer, held, pieces, .. } = answered;
     if let Some(pieces) = pieces {
-        return Reply::in_pieces(json(StatusCode::OK, Body::empty()), pieces);
+        return Reply::in_pieces(pieces);
     }
     let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response().into() };
     let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
@@ -180,12 +182,12 @@ async fn answer(shared: &Shared, peer: Peer, answered: HeldAnswer, coding: Optio
         },
         None => (plain, None),
     };
-    let mut response = json(status, body);
-    response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    let mut reply = Reply::answer(status, body.into(), held);
+    reply.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
     if let Some(coding) = coding {
-        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+        reply.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
     }
-    Reply::holding(response, held)
+    reply
 }
 
 fn refused_body(refusal: Unread, limit: usize) -> Response {

@@ -174,7 +174,7 @@ impl ClientConnection {
         let counted = body.len() + header;
         self.unsent.fetch_add(counted, Ordering::Relaxed);
         self.sends.notify_one();
-        Unsent { connection: self.clone(), body, counted, held: Default::default(), _work: self.work() }
+        Unsent { work: self.work(), body, counted, held: Default::default() }
     }
 
     /// The number of bytes of unsent answers.
@@ -295,12 +295,11 @@ impl Drop for Work {
 /// An unsent answer. Its bytes are counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Unsent {
-    connection: Arc<ClientConnection>,
+    work: Work,
     body: Bytes,
     /// The bytes that count as unsent.
     counted: usize,
     held: [Held; 2],
-    _work: Work,
 }
 
 impl Unsent {
@@ -309,7 +308,7 @@ impl Unsent {
         let body = std::mem::take(&mut self.body);
         let held = std::mem::take(&mut self.held);
         let bytes = std::mem::take(&mut self.counted);
-        let sending = Sending { connection: self.connection.clone(), bytes, _held: held };
+        let sending = Sending { connection: self.work.0.clone(), bytes, _held: held };
         (body, sending)
     }
 }
@@ -330,7 +329,7 @@ impl AsRef<[u8]> for Unsent {
 
 impl Drop for Unsent {
     fn drop(&mut self) {
-        self.connection.unsent.fetch_sub(self.counted, Ordering::Relaxed);
+        self.work.0.unsent.fetch_sub(self.counted, Ordering::Relaxed);
     }
 }
 

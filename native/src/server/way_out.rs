@@ -8,7 +8,8 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Bytes, to_bytes};
+use axum::body::{Body as ResponseBody, Bytes, to_bytes};
+use axum::http::response::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response as Head, StatusCode, header};
 use axum::response::Response;
 use futures::stream::{BoxStream, SplitSink};
@@ -39,83 +40,97 @@ static NO_ROOM_ANSWER: LazyLock<Bytes> =
 
 /// A response that has not left yet.
 pub(crate) struct Reply {
-    response: Response,
+    head: Parts,
     content: Content,
 }
 
-/// What a body takes of the answer budget.
+/// The body of a response, and what it takes of the answer budget.
 enum Content {
-    /// The body's bytes, of which these are taken already.
-    Counted(Held),
-    /// Nothing: a file of the program, whose bytes all clients share, or an answer to one of the few connections of
-    /// operators.
-    Free,
+    /// An answer, whose bytes take their share of the budget; some have taken it already.
+    Answer(Bytes, Held),
+    /// A body of the server's own, which takes its share.
+    Counted(ResponseBody),
+    /// A body that takes nothing: a file of the program, whose bytes all clients share, or an answer to one of the few
+    /// connections of operators.
+    Free(ResponseBody),
     /// The body is made while it is sent.
     Pieces(Pieces),
 }
 
 impl From<Response> for Reply {
     fn from(response: Response) -> Self {
-        Self::holding(response, Held::default())
+        let (head, body) = response.into_parts();
+        Self { head, content: Content::Counted(body) }
     }
 }
 
 impl Reply {
-    /// A response with a body that holds these bytes of the budget.
-    pub(super) fn holding(response: Response, held: Held) -> Self {
-        Self { response, content: Content::Counted(held) }
+    /// An answer in JSON, which holds these bytes of the budget.
+    pub(super) fn answer(status: StatusCode, body: Bytes, held: Held) -> Self {
+        Self { head: json_head(status), content: Content::Answer(body, held) }
     }
 
     /// A response with a body that takes nothing of the budget.
     pub(crate) fn free(response: Response) -> Self {
-        Self { response, content: Content::Free }
+        let (head, body) = response.into_parts();
+        Self { head, content: Content::Free(body) }
     }
 
-    /// A response with a body that is made while it is sent.
-    pub(super) fn in_pieces(response: Response, pieces: Pieces) -> Self {
-        Self { response, content: Content::Pieces(pieces) }
+    /// An answer in JSON that is made while it is sent.
+    pub(super) fn in_pieces(pieces: Pieces) -> Self {
+        Self { head: json_head(StatusCode::OK), content: Content::Pieces(pieces) }
     }
 
-    /// The response, whose body may still be missing.
-    pub(super) fn response(&self) -> &Response {
-        &self.response
+    /// The status, the headers and what the server's parts tell each other.
+    pub(super) const fn head(&self) -> &Parts {
+        &self.head
     }
 
     /// The headers.
-    pub(super) fn headers_mut(&mut self) -> &mut HeaderMap {
-        self.response.headers_mut()
+    pub(super) const fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.head.headers
     }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+fn json_head(status: StatusCode) -> Parts {
+    let (mut head, ()) = Head::new(()).into_parts();
+    head.status = status;
+    head.headers.insert(header::CONTENT_TYPE, JSON);
+    head
 }
 
 /// The body of a response on its way to a client.
 pub(crate) struct Leaving(Inner);
 
 enum Inner {
-    Whole(Option<Unsent>),
+    /// Bytes that [`Unsent`] owns; they are empty when they have been handed over.
+    Whole(Bytes),
     Pieces(BoxStream<'static, io::Result<Bytes>>),
 }
 
 /// Sends a response to a client, after its body has taken its share of the answer budget. If there is no room, the
 /// response says so.
 pub(crate) async fn leave(connection: &Arc<ClientConnection>, reply: Reply) -> Head<Leaving> {
-    let Reply { response, content } = reply;
-    let (mut head, body) = response.into_parts();
-    if let Content::Pieces(pieces) = content {
-        return Head::from_parts(head, Leaving(Inner::Pieces(piece_by_piece(connection, pieces))));
-    }
+    let Reply { mut head, content } = reply;
     // All bodies are in memory already, so that this neither waits nor copies.
-    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let in_memory = async |body| to_bytes(body, usize::MAX).await.unwrap_or_default();
     let unsent = match content {
-        Content::Counted(held) if !bytes.is_empty() => connection.sending(bytes, held).await,
-        _ => Some(connection.sending_free(bytes)),
+        Content::Answer(bytes, held) => connection.sending(bytes, held).await,
+        Content::Counted(body) => connection.sending(in_memory(body).await, Held::default()).await,
+        Content::Free(body) => Some(connection.sending_free(in_memory(body).await)),
+        Content::Pieces(pieces) => {
+            return Head::from_parts(head, Leaving(Inner::Pieces(piece_by_piece(connection, pieces))));
+        }
     };
     let unsent = unsent.unwrap_or_else(|| {
         head.status = StatusCode::SERVICE_UNAVAILABLE;
         head.headers.remove(header::CONTENT_ENCODING);
-        head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        head.headers.insert(header::CONTENT_TYPE, JSON);
         connection.sending_free(NO_ROOM_ANSWER.clone())
     });
-    Head::from_parts(head, Leaving(Inner::Whole(Some(unsent).filter(|unsent| !unsent.as_ref().is_empty()))))
+    Head::from_parts(head, Leaving(Inner::Whole(Bytes::from_owner(unsent))))
 }
 
 /// Sends an answer that is made while it is sent. A client that reads too slowly is closed as for any other answer.
@@ -145,9 +160,8 @@ impl Body for Leaving {
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match &mut self.0 {
-            Inner::Whole(unsent) => {
-                Poll::Ready(unsent.take().map(|unsent| Ok(Frame::data(Bytes::from_owner(unsent)))))
-            }
+            Inner::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Inner::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Inner::Pieces(pieces) => {
                 pieces.poll_next_unpin(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
             }
@@ -155,14 +169,12 @@ impl Body for Leaving {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Inner::Whole(None))
+        matches!(&self.0, Inner::Whole(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Inner::Whole(unsent) => {
-                SizeHint::with_exact(unsent.as_ref().map_or(0, |unsent| unsent.as_ref().len()) as u64)
-            }
+            Inner::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Inner::Pieces(_) => SizeHint::default(),
         }
     }
