@@ -227,6 +227,11 @@ async fn loading_goes_on_after_restarts_of_the_server() {
     let source = Arc::new(Memory { pause, ..Memory::of(chain(0, 0, 2_000, B256::ZERO)) });
     let running = loader(&place, source.clone(), LoaderOptions { batch: 8, ..options(false) });
     let task = tokio::spawn(async move { running.run().await });
+    // A loader that cannot begin ends with the reason.
+    let reader = place.reader().await;
+    while reader.status().await.unwrap().covered.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     for signal in ["QUIT", "INT", "QUIT"] {
         tokio::time::sleep(Duration::from_millis(150)).await;
         let restarted = server.clone();

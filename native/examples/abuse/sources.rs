@@ -58,7 +58,7 @@ async fn peer(count: usize, data: usize, gas_limit: u64) -> String {
     let given = given(count, data, gas_limit);
     let hashes = given.headers.iter().map(|header| header.clone().seal().hash().to_string()).collect();
     HASHES.get_or_init(|| hashes);
-    let peer = Peer::start(9_000_000, given).await;
+    let peer = Peer::start(9_000_000, given);
     format!("light --network mainnet --peer {}", peer.address)
 }
 
