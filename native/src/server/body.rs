@@ -112,7 +112,7 @@ async fn next(
     until: Instant,
     (asker, held): (Asker, &Held),
 ) -> Result<Option<Bytes>, Unread> {
-    // What has come in already takes no look at the clock.
+    // A chunk that has come in already is taken without a look at the clock.
     if let Some(chunk) = chunks.next().now_or_never() {
         return chunk.transpose().map_err(|_| Unread::Broken);
     }

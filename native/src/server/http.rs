@@ -23,7 +23,7 @@ use super::refusal::{self, INVALID_REQUEST};
 use super::request_id;
 use super::shared::Shared;
 use super::tenant::Tenant;
-use super::way_out::{Leaving, Reply, leave};
+use super::way_out::{JSON, Leaving, Reply, leave};
 use super::ws;
 use crate::metrics::{Counted, Watch, metrics};
 use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer, Terms};
@@ -43,7 +43,7 @@ pub(crate) async fn handle(
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.asks_as(client.peer);
-    // Boxed, because hyper and tracing move what they wait for.
+    // The future is in a box, because hyper and tracing move the futures that they poll.
     let admitted = Box::pin(admit(shared, connection, &rules.access, client, request));
     let mut reply = admitted.instrument(span.clone()).await;
     let is_probe = reply.head().extensions.get::<Probed>().is_some();
@@ -310,7 +310,7 @@ fn error(status: StatusCode, code: i32, message: &str) -> Response {
 
 fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = (status, body.into()).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     response
 }
 

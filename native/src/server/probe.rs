@@ -1,9 +1,10 @@
 //! Probes of load balancers and container hosts: `/livez`, `/readyz` and `/health`.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::shared::Shared;
+use super::way_out::JSON;
 
 /// The reason in `/readyz` while the server stops.
 const STOPPING: &str = r#"{"ready":false,"reason":"the server is stopping"}"#;
@@ -37,6 +38,6 @@ fn health(shared: &Shared, for_page: bool) -> Response {
 fn json(status: StatusCode, body: impl IntoResponse) -> Response {
     let mut response = (status, body).into_response();
     response.extensions_mut().insert(Probed);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     response
 }

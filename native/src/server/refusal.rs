@@ -10,6 +10,7 @@ use rootlight::rpc::envelope::{Id, single_id};
 use serde_json::json;
 use tokio::time::timeout;
 
+use super::way_out::JSON;
 use crate::keys::{Exceeded, Standing, Unfit, Window};
 use crate::metrics::Rejection;
 use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED};
@@ -139,7 +140,7 @@ impl Refusal {
     pub(crate) fn response(&self, id: &Id) -> Response {
         let mut response = (self.status(), self.body(id)).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_TYPE, JSON);
         if self.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"));
         }

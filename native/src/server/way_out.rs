@@ -50,8 +50,8 @@ enum Content {
     Answer(Bytes, Held),
     /// A body of the server's own, which takes its share.
     Counted(ResponseBody),
-    /// A body that takes nothing: a file of the program, whose bytes all clients share, or an answer to one of the few
-    /// connections of operators.
+    /// A body that takes nothing of the budget: a file of the program, whose bytes all clients share, or an answer on one of the
+    /// few connections of operators.
     Free(ResponseBody),
     /// The body is made while it is sent.
     Pieces(Pieces),
@@ -81,7 +81,7 @@ impl Reply {
         Self { head: json_head(StatusCode::OK), content: Content::Pieces(pieces) }
     }
 
-    /// The status, the headers and what the server's parts tell each other.
+    /// The status, the headers and the extensions of the response.
     pub(super) const fn head(&self) -> &Parts {
         &self.head
     }
@@ -92,7 +92,8 @@ impl Reply {
     }
 }
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The content type of answers.
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 fn json_head(status: StatusCode) -> Parts {
     let (mut head, ()) = Head::new(()).into_parts();

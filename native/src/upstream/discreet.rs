@@ -14,9 +14,6 @@ use crate::budget::Held;
 /// What callers read in place of an upstream's words, which may name machines and accounts of the operator.
 const INSTEAD: &str = "the server's log has the reason";
 
-/// The request whose refusal is its answer.
-const SEND: &str = "eth_sendRawTransaction";
-
 /// An upstream whose words go to the log. Only the refusal of a transaction reaches its sender.
 struct Discreet {
     upstream: SharedUpstream,
@@ -24,26 +21,23 @@ struct Discreet {
     is_for_others: bool,
 }
 
-/// The same upstream, whose words do not reach pages of other origins and, in a service `for_others`, no caller and no
-/// probe.
+/// Wraps an upstream so that pages of other origins do not read the upstream's words. In a service `for_others`, no caller and
+/// no probe reads the words.
 pub(crate) fn discreet(upstream: SharedUpstream, for_others: bool) -> SharedUpstream {
     Arc::new(Discreet { upstream, is_for_others: for_others })
 }
 
-/// Which of the requests may be answered with the upstream's words.
-fn refusals(requests: &[UpstreamRequest]) -> Vec<bool> {
-    requests.iter().map(|request| request.method == SEND).collect()
-}
-
 impl Discreet {
-    fn conceal(&self, results: &mut [UpstreamResult], shown: &[bool]) {
-        let is_page = asker().is_some_and(|asker| asker.page != 0);
-        if !is_page && !self.is_for_others {
-            return;
-        }
-        for (result, shown) in results.iter_mut().zip(shown) {
+    /// Whether the present caller may read the upstream's words.
+    fn is_open(&self) -> bool {
+        !self.is_for_others && asker().is_none_or(|asker| asker.page == 0)
+    }
+
+    /// Conceals the words of all errors but those of `refusals`: the refusal of a transaction is its answer.
+    fn conceal(&self, results: &mut [UpstreamResult], refusals: &[bool]) {
+        for (result, is_refusal) in results.iter_mut().zip(refusals) {
             let Err(error) = result else { continue };
-            if *shown {
+            if *is_refusal {
                 continue;
             }
             let told = error.to_string();
@@ -62,9 +56,12 @@ impl Upstream for Discreet {
 
     fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
         Box::pin(async move {
-            let shown = refusals(&requests);
+            if self.is_open() {
+                return self.upstream.request_held(requests).await;
+            }
+            let refusals: Vec<bool> = requests.iter().map(UpstreamRequest::sends).collect();
             let (mut results, held) = self.upstream.request_held(requests).await;
-            self.conceal(&mut results, &shown);
+            self.conceal(&mut results, &refusals);
             (results, held)
         })
     }
@@ -121,7 +118,7 @@ mod tests {
     #[tokio::test]
     async fn callers_learn_no_words_of_an_upstream_but_why_it_refuses_a_transaction() {
         let request = |method| UpstreamRequest::new(method, "[]".into());
-        let methods = ["eth_getProof", "eth_getBlockByNumber", "eth_getLogs", SEND];
+        let methods = ["eth_getProof", "eth_getBlockByNumber", "eth_getLogs", "eth_sendRawTransaction"];
         let results = discreet(Arc::new(Talkative), true).request(methods.map(request).into()).await;
         let texts: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
         assert_eq!(texts.len(), methods.len());

@@ -245,7 +245,7 @@ async fn every_other_response_at_its_largest_is_within_the_budget() {
     assert!(says_or_late(&errors, "asked for"), "{errors:?}");
 }
 
-/// Asks another upstream until its long response finds room.
+/// Asks another upstream until there is room for its long response.
 pub(crate) async fn another_upstream_is_read() {
     let server = start_service(config(), Arc::new(Long)).await;
     let honest = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();

@@ -121,7 +121,7 @@ pub(crate) async fn start(node: &Arc<Node>, store: &Arc<Memory>, options: Sideca
 
 pub(crate) const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
-/// What the node was asked since the last call, but for what synchronization asks at times of its own.
+/// The methods that the node was asked for since the last call, without those that synchronization calls at times of its own.
 pub(crate) fn asked(node: &Node) -> Vec<String> {
     let mut asked = std::mem::take(&mut *node.asked.lock().unwrap());
     asked.retain(|method| !["eth_blockNumber", "eth_getUncleByBlockHashAndIndex"].contains(&method.as_str()));
