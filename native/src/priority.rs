@@ -3,12 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rootlight::types::Asker;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use crate::processors::{self, Apart};
 
@@ -41,6 +42,13 @@ const MAX_REMEMBERED: usize = 1_024;
 
 /// The askers (`Peer::asker`) whose work did not pause, and the times at which they are forgotten.
 static COARSE_UNTIL: Mutex<BTreeMap<Asker, Instant>> = Mutex::new(BTreeMap::new());
+
+/// The threads that do long work. A thread cannot get its old priority back, and a server's other threads take over what
+/// serves connections ([`in_place`]), so long work has threads of its own.
+static LOWERED: LazyLock<Runtime> = LazyLock::new(|| {
+    let threads = Builder::new_current_thread().thread_name("long-work").on_thread_start(lower).build();
+    threads.expect("a runtime without timers and sockets asks nothing of the system")
+});
 
 /// The number of threads that do long work now.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
@@ -75,8 +83,7 @@ pub(crate) fn spawn_lowered<T: Send + 'static>(
     asker: Option<Asker>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
-    spawn_blocking(move || {
-        lower();
+    LOWERED.spawn_blocking(move || {
         let _counted = RunningThread::begin(asker);
         work()
     })
@@ -246,6 +253,14 @@ mod tests {
         });
         assert_eq!(lowered.join().unwrap(), (before + super::NICER).min(19));
         assert_eq!(getpriority_process(None).unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn the_threads_of_long_work_do_nothing_else() {
+        let priority = || getpriority_process(None).unwrap();
+        let before = priority();
+        assert_eq!(super::spawn_lowered(None, priority).await.unwrap(), (before + super::NICER).min(19));
+        assert_eq!(tokio::task::spawn_blocking(priority).await.unwrap(), before);
     }
 
     #[tokio::test]
