@@ -94,9 +94,9 @@ impl Chain {
     /// A host parses a message, then the node answers it.
     fn answer(&mut self, message: &str) -> String {
         self.messages += 1;
-        let message = LocalMessage::new(&self.client.dispatcher(), Arc::default(), message.as_bytes());
+        let message = LocalMessage::read_from(&self.client.dispatcher(), Arc::default(), message.as_bytes());
         let answer = self.client.answer(message, Self::moment(self.messages), &|| false);
-        answer.expect("a request gets an answer").body
+        answer.into_text().expect("a request gets an answer")
     }
 
     /// A chain whose contract logs an event when it is called. It was called in each of many blocks, and many times in the

@@ -41,9 +41,9 @@ impl Node {
         self.messages += 1;
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = self.client.open(message.as_bytes());
-        let answer =
-            self.client.answer(message, moment(self.messages), &|| false).expect("a request gets a response");
-        let mut response: Value = serde_json::from_str(&answer.body).expect("JSON");
+        let answer = self.client.answer(message, moment(self.messages), &|| false);
+        let text = answer.into_text().expect("a request gets a response");
+        let mut response: Value = serde_json::from_str(&text).expect("JSON");
         match response.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(response["result"].take()),
@@ -106,9 +106,9 @@ pub fn ask(client: &Client, transport: &mut dyn Transport, method: &str, params:
                 let answers = requests.iter().map(|request| transport.ask(&request.request)).collect();
                 client.feed(&mut session, answers);
             }
-            SessionStep::Done(answer) => break answer.expect("a request gets a response"),
+            SessionStep::Done(answer) => break answer.into_text().expect("a request gets a response"),
         }
     };
     client.close(session);
-    serde_json::from_str(&answer.body).expect("JSON")
+    serde_json::from_str(&answer).expect("JSON")
 }

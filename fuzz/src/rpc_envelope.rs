@@ -1,6 +1,7 @@
 //! The JSON-RPC envelope, against a general JSON parser.
 
-use rootlight::rpc::envelope::{Entry, Id, BATCH_LIMIT, MAX_DEPTH, Message, Outcome, write_answer};
+use rootlight::rpc::envelope::{BATCH_LIMIT, Entry, Id, MAX_DEPTH, Outcome};
+use rootlight::rpc::{Dispatcher, Message, Reply};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -14,29 +15,28 @@ pub fn check(data: &[u8]) {
 fn check_message(data: &[u8]) {
     // The general parser reads numbers and escapes that the envelope leaves to whoever needs them.
     let plain = serde_json::from_slice::<Value>(data).ok();
-    let message = match Message::parse(data, BATCH_LIMIT) {
-        Ok(message) => message,
-        Err(error) => {
-            let answer: Value = serde_json::from_str(&error.to_answer()).expect("our own JSON");
-            assert!(answer["id"].is_null() && answer["error"]["code"].as_i64() == Some(error.code().into()));
-            if let Some(value) = plain {
-                let members = value.as_array().map_or(0, Vec::len);
-                assert!(!(value.is_object() || value.is_array()) || members > BATCH_LIMIT || deep(data));
-            }
-            return;
+    let message = Message::read(data, &Dispatcher::new(), BATCH_LIMIT);
+    assert_eq!(message.bytes(), data.len());
+    if let Some(entry) = message.single() {
+        return check_entry(entry, plain.as_ref());
+    }
+    if !message.is_batch() {
+        let reply = Reply::to(message, Vec::new());
+        assert!(reply.is_unusable());
+        let answer: Value = serde_json::from_str(&reply.into_text().expect("an error")).expect("our own JSON");
+        assert!(answer["id"].is_null() && answer["error"]["code"].is_i64());
+        if let Some(value) = plain {
+            let members = value.as_array().map_or(0, Vec::len);
+            assert!(!(value.is_object() || value.is_array()) || members > BATCH_LIMIT || deep(data));
         }
-    };
-    match (&message, plain) {
-        (Message::EmptyBatch, plain) => assert_eq!(plain, Some(Value::Array(Vec::new()))),
-        (Message::Single(entry), plain) => check_entry(entry, plain.as_ref()),
-        (Message::Batch(entries), plain) => {
-            assert!(!entries.is_empty() && entries.len() <= BATCH_LIMIT);
-            let members = plain.as_ref().and_then(Value::as_array);
-            assert!(members.is_none_or(|members| members.len() == entries.len()));
-            for (i, entry) in entries.iter().enumerate() {
-                check_entry(entry, members.and_then(|members| members.get(i)));
-            }
-        }
+        return;
+    }
+    let entries = message.entries();
+    assert!(entries.len() <= BATCH_LIMIT);
+    let members = plain.as_ref().and_then(Value::as_array);
+    assert!(members.is_none_or(|members| members.len() == entries.len()));
+    for (i, entry) in entries.iter().enumerate() {
+        check_entry(entry, members.and_then(|members| members.get(i)));
     }
 }
 
@@ -78,11 +78,10 @@ fn check_answer(entry: &Entry, outcome: &Outcome) {
         #[serde(borrow)]
         id: &'a RawValue,
     }
-    let mut text = String::new();
-    if !write_answer(&mut text, &entry.id, outcome) {
-        assert!(matches!(entry.id, Id::Absent) && text.is_empty());
+    let Some(text) = Reply::to_one(entry.id.clone(), outcome.clone()).into_text() else {
+        assert!(matches!(entry.id, Id::Absent));
         return;
-    }
+    };
     let answer: Answer<'_> = serde_json::from_str(&text).expect("our own JSON");
     match &entry.id {
         Id::Given(raw) => assert_eq!(answer.id.get(), raw.get()),

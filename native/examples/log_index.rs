@@ -27,8 +27,9 @@ fn moment() -> Moment {
 
 fn call(client: &mut LocalClient, method: &str, params: serde_json::Value) -> serde_json::Value {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-    let answer = client.answer(client.open(message.as_bytes()), moment(), &|| false).expect("an answer");
-    let mut answer: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
+    let answer =
+        client.answer(client.open(message.as_bytes()), moment(), &|| false).into_text().expect("an answer");
+    let mut answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
     assert!(answer["error"].is_null(), "{answer}");
     answer["result"].take()
 }

@@ -12,6 +12,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rootlight::rpc::Message;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -37,11 +38,10 @@ pub enum Size {
 }
 
 impl Size {
-    /// Tells the size of a message from its first character, because messages take turns before they are
-    /// read.
+    /// The size of a message.
     #[must_use]
-    pub fn of(message: &[u8]) -> Self {
-        if message.trim_ascii_start().starts_with(b"[") { Self::Batch } else { Self::Single }
+    pub fn of(message: &Message) -> Self {
+        if message.is_batch() { Self::Batch } else { Self::Single }
     }
 }
 
@@ -350,6 +350,7 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::read;
 
     fn peer(address: [u8; 4], connection: u64) -> Peer {
         Peer { address: address.into(), page: 0, connection }
@@ -593,8 +594,8 @@ mod tests {
 
     #[test]
     fn a_batch_is_known_by_its_first_character() {
-        assert_eq!(Size::of(b" \n[{}]"), Size::Batch);
-        assert_eq!(Size::of(b"{\"a\":[]}"), Size::Single);
-        assert_eq!(Size::of(b""), Size::Single);
+        assert_eq!(Size::of(&read(b" \n[{}]")), Size::Batch);
+        assert_eq!(Size::of(&read(b"{\"a\":[]}")), Size::Single);
+        assert_eq!(Size::of(&read(b"")), Size::Single);
     }
 }

@@ -1,18 +1,18 @@
-//! The interface between the server and the JSON-RPC engine: the bytes of a message in, the bytes of an answer out.
+//! The interface between the server and the JSON-RPC engine: a message in, a reply out.
 //!
-//! The trait separates the transports from the engine: HTTP and WebSocket handle frames, sizes and status codes, a
-//! [`Service`] handles JSON-RPC.
+//! The trait separates the transports from the engine: HTTP and WebSocket handle frames, sizes and status codes, read each
+//! message once and write each reply once; a [`Service`] answers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
-use rootlight::rpc::envelope::{BATCH_LIMIT, write_error};
-use rootlight::rpc::{Answer, Connection, Profile, is_gone, notifications, poll_message};
+use rootlight::rpc::envelope::{BATCH_LIMIT, Id, MAX_BATCH};
+use rootlight::rpc::{Connection, Dispatcher, Message, News, Profile, Reply, RpcError, changes_of};
 use rootlight::types::{Asker, KEY_ASKERS};
 use tokio::sync::watch;
 
@@ -30,16 +30,15 @@ pub(crate) const LIMIT_EXCEEDED: i32 = -32005;
 /// JSON-RPC code of a message that took too long (the reference node's own).
 pub(crate) const TIMED_OUT: i32 = -32011;
 
-/// The answer to one message.
+/// The reply to one message, on its way to the caller.
 #[derive(Debug, Default)]
-pub struct HeldAnswer {
-    /// The reply to send, or `None` if the message consisted of notifications, which have no response. Over
-    /// HTTP the status is 400 if the message is not JSON-RPC, and otherwise 200, because client libraries
+pub struct HeldReply {
+    /// The reply. Over HTTP the status is 400 if the message is not JSON-RPC, and otherwise 200, because client libraries
     /// hide the JSON-RPC error of a response with any other status.
-    pub answer: Option<Answer>,
-    /// The bytes of the answer budget that this answer holds until it is sent.
+    pub reply: Option<Reply>,
+    /// The bytes of the answer budget that the reply holds until it is sent.
     pub held: Held,
-    /// The text of the answer, if it is made while it is sent; `answer` is empty then.
+    /// The text of the reply, if it is made while it is sent; `reply` is empty then.
     pub pieces: Option<Pieces>,
     /// Whether upstreams were asked for it.
     pub fetched: bool,
@@ -55,48 +54,47 @@ impl std::fmt::Debug for Pieces {
     }
 }
 
-impl HeldAnswer {
-    /// The answer to a valid JSON-RPC message; `None` if it consisted of notifications.
+impl HeldReply {
+    /// A reply that holds no bytes of the budget yet.
     #[must_use]
-    pub fn served(body: Option<String>) -> Self {
-        let answer = body.map(|body| Answer { body, ..Answer::default() });
-        Self { answer, ..Self::default() }
+    pub fn of(reply: Reply) -> Self {
+        Self { reply: Some(reply), ..Self::default() }
     }
 
-    /// The error response to a message that is not valid JSON-RPC.
+    /// The reply of a host that cannot answer the message whose only request has this id.
     #[must_use]
-    pub fn unusable(body: String) -> Self {
-        let answer = Answer { body, unusable: true, ..Answer::default() };
-        Self { answer: Some(answer), ..Self::default() }
+    pub fn failed(id: Id, code: i32, text: &str) -> Self {
+        let text = [text, id.remark()].concat();
+        Self::of(Reply::to_one(id, Err(RpcError::Host { code, text })))
     }
 
-    /// The response of a host that cannot answer a message.
+    /// The text to send; `None` for notifications, which have no response.
     #[must_use]
-    pub fn failed(message: &[u8], code: i32, text: &str) -> Self {
-        Self::served(Some(write_error(message, code, text)))
+    pub fn into_text(self) -> Option<String> {
+        self.reply?.into_text()
     }
+}
 
-    /// As [`Self::failed`], for a message of any length: a long one, whose id is to be found, is read on a thread of
-    /// lower priority.
-    pub(crate) async fn failed_apart(
-        message: impl AsRef<[u8]> + Send + 'static,
-        code: i32,
-        text: impl AsRef<str> + Send + 'static,
-    ) -> Self {
-        if message.as_ref().len() <= SHORT_JSON {
-            return Self::failed(message.as_ref(), code, text.as_ref());
-        }
-        // The system may have no further thread. Then the id is not read, and the response has none.
-        let without_id = Self::failed(&[], code, text.as_ref());
-        let failed = move || Self::failed(message.as_ref(), code, text.as_ref());
-        priority::run_last(failed).await.unwrap_or(without_id)
+/// Writes a reply: a long one on a thread of lower priority. Returns `None` if nothing is to be sent.
+pub(crate) async fn write(reply: Reply, asker: Asker) -> Option<String> {
+    if reply.bytes() <= SHORT_JSON {
+        return reply.into_text();
     }
+    // A panic there is a defect, and the connection is closed without an answer.
+    priority::spawn_lowered(Some(asker), || reply.into_text()).await.ok()?
+}
 
-    /// The text that is sent.
-    #[must_use]
-    pub fn body(self) -> Option<String> {
-        self.answer.map(|answer| answer.body)
-    }
+/// The method table by name.
+#[must_use]
+pub fn dispatcher() -> &'static Dispatcher {
+    static DISPATCHER: LazyLock<Dispatcher> = LazyLock::new(Dispatcher::new);
+    &DISPATCHER
+}
+
+/// Reads a message of this program itself.
+#[must_use]
+pub fn read(message: &[u8]) -> Message {
+    Message::read(message, dispatcher(), MAX_BATCH)
 }
 
 /// The state of the service for `GET /health`.
@@ -284,20 +282,20 @@ fn connection(peer: Peer, terms: Terms) -> Connection {
 ///
 /// Implementations must not panic on any input, and must not block the thread for long.
 pub trait Service: Send + Sync + 'static {
-    /// Answers one message (a single request or a batch), given as received.
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer>;
+    /// Answers one message (a single request or a batch).
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply>;
 
-    /// As [`Self::answer_to`], for messages of this program itself.
-    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, HeldAnswer> {
+    /// As [`Self::answer_to`], for messages of this program itself, given as text.
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, HeldReply> {
         Box::pin(async move {
             let caller = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None);
-            self.answer_to(&caller, message).await
+            self.answer_to(&caller, read(&message)).await
         })
     }
 
-    /// What is new of a subscription of a sender.
-    fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {
-        Box::pin(poll_by_message(self, caller, subscription))
+    /// What is new of a subscription of a sender, with the bytes of the answer budget that the news hold.
+    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+        Box::pin(news_by_message(self, caller, subscription))
     }
 
     /// Ends the subscriptions of a sender that is gone.
@@ -329,22 +327,15 @@ pub trait Service: Send + Sync + 'static {
     fn register(&self, _: &mut Registry) {}
 }
 
-/// The notifications of a subscription that are due.
-#[derive(Debug, Default)]
-pub struct News {
-    /// The notifications in JSON.
-    pub texts: Vec<String>,
-    /// Whether the subscription does not exist.
-    pub is_gone: bool,
-    /// The bytes of the answer budget that the texts hold.
-    pub held: Held,
-}
-
 /// Asks for the news of a subscription by a message of its sender.
-pub(crate) async fn poll_by_message<S: Service + ?Sized>(service: &S, caller: &Caller, id: &str) -> News {
-    let HeldAnswer { answer, held, .. } = service.answer_to(caller, poll_message(id).into_bytes()).await;
-    let Some(answer) = answer else { return News::default() };
-    News { texts: notifications(id, &answer).collect(), is_gone: is_gone(&answer), held }
+pub(crate) async fn news_by_message<S: Service + ?Sized>(
+    service: &S,
+    caller: &Caller,
+    subscription: u128,
+) -> (News, Held) {
+    let HeldReply { reply, held, .. } =
+        service.answer_to(caller, changes_of(subscription, dispatcher())).await;
+    (reply.map(|reply| reply.into_news(subscription)).unwrap_or_default(), held)
 }
 
 /// A service shared by all connections.
@@ -353,16 +344,6 @@ pub type SharedService = Arc<dyn Service>;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A long message that a thread for long messages cannot read, as if there were no such thread.
-    struct Unreadable;
-
-    impl AsRef<[u8]> for Unreadable {
-        fn as_ref(&self) -> &[u8] {
-            assert_ne!(std::thread::current().name(), Some("long-message"));
-            &[b' '; SHORT_JSON + 1]
-        }
-    }
 
     #[test]
     fn the_clients_of_a_key_share_its_work_and_memory() {
@@ -407,12 +388,5 @@ mod tests {
         assert_eq!(sockets[0].told(), frames[0].with_subscriptions(1).told());
         let told = frames.iter().chain(&sockets).map(Caller::told);
         assert_eq!(told.collect::<std::collections::BTreeSet<_>>().len(), 4);
-    }
-
-    #[tokio::test]
-    async fn without_a_thread_for_a_long_message_the_error_is_answered_all_the_same() {
-        let answer = HeldAnswer::failed_apart(Unreadable, INTERNAL_ERROR, "Internal server error").await;
-        let body = answer.body().expect("a response");
-        assert!(body.contains("-32603") && body.contains(r#""id":null"#), "{body}");
     }
 }

@@ -24,9 +24,11 @@ use futures::future::BoxFuture;
 use futures::{SinkExt as _, StreamExt as _};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::light::UpstreamRequest;
+use rootlight::rpc::{Message as Request, Reply};
 use rootlight_native::budget;
-use rootlight_native::service::{Caller, HeldAnswer, Service};
+use rootlight_native::service::{Caller, HeldReply, Service};
 use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
+use serde_json::value::to_raw_value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
@@ -106,10 +108,16 @@ async fn answers_wait_while_others_are_unsent_and_then_fail() {
 struct Careless;
 
 impl Service for Careless {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
-        let bytes = std::str::from_utf8(&message).unwrap().trim().parse().unwrap();
-        Box::pin(std::future::ready(HeldAnswer::served(Some("x".repeat(bytes)))))
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Request) -> BoxFuture<'a, HeldReply> {
+        let bytes = message.calls().next().unwrap().params[0].get().parse().unwrap();
+        let result = to_raw_value(&"x".repeat(bytes)).unwrap();
+        Box::pin(std::future::ready(HeldReply::of(Reply::to(message, vec![Ok(result)]))))
     }
+}
+
+/// The message that asks for this many bytes.
+fn of(bytes: usize) -> String {
+    format!(r#"{{"id":1,"method":"m","params":[{bytes}]}}"#)
 }
 
 /// A server of [`Careless`] answers that gives its clients this time.
@@ -130,7 +138,7 @@ async fn connect(to: SocketAddr, from: &str) -> TcpStream {
 }
 
 async fn ask(stream: &mut TcpStream, bytes: usize) {
-    let body = bytes.to_string();
+    let body = of(bytes);
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -186,9 +194,9 @@ async fn short_answers_that_a_websocket_queues_hold_bytes_of_the_budget() {
     for _ in 0..4 {
         let stream = connect(server.address, "127.0.0.1").await;
         let (mut socket, _) = tokio_tungstenite::client_async(server.ws("/"), stream).await.unwrap();
-        socket.send(Message::text((8 << 20).to_string())).await.unwrap();
+        socket.send(Message::text(of(8 << 20))).await.unwrap();
         for _ in 0..60 {
-            socket.send(Message::text("15000")).await.unwrap();
+            socket.send(Message::text(of(15_000))).await.unwrap();
         }
         unread.push(socket);
     }

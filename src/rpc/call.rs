@@ -5,9 +5,9 @@ use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 use alloy_primitives::{B256, U256, hex};
 
 use super::{
+    call_object::{message, overrides},
     error::{ParamError, RpcError},
     lookup::find,
-    message::{message, overrides},
     method::{CALL, Done, Failure, Handler, Method, Pages, told, verified},
     params::{BlockParam, Params},
     revert::reason,

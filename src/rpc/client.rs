@@ -16,6 +16,7 @@ pub use self::fan_out::ContentsError;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
+    message::Message,
     session::{Session, SessionStep},
     share::{Alone, Lock, Share},
 };
@@ -205,6 +206,11 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().export()
     }
 
+    /// The method table with look-up by name.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
     /// The present state of the chain, as a message that arrives now sees it.
     pub fn pin(&self, now: Now) -> PinnedHead {
         let pinned = PinnedHead::new(&self.sync.read(), self.config.clone(), now);
@@ -233,11 +239,17 @@ impl<S: Share> SharedClient<S> {
     /// Starts answering a message of the host itself that arrives at `now`. It sees the present head until it is
     /// done. The host can receive notifications.
     pub fn open(&self, message: &[u8], now: Now) -> Session {
+        let message = self.read(message, &self.connection);
         self.open_from(self.connection.clone(), message, now)
     }
 
+    /// Reads a message of a connection.
+    pub fn read(&self, message: &[u8], connection: &Connection) -> Message {
+        Message::read(message, &self.dispatcher, connection.batch_limit())
+    }
+
     /// As [`Self::open`], for a message of a connection.
-    pub fn open_from(&self, connection: Arc<Connection>, message: &[u8], now: Now) -> Session {
+    pub fn open_from(&self, connection: Arc<Connection>, message: Message, now: Now) -> Session {
         let pinned = self.pin_for(&connection, now);
         Session::new(&self.dispatcher, connection, pinned, message)
     }
@@ -353,6 +365,7 @@ fn standing(sync: &HeaderSync) -> (Option<B256>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::Effect;
 
     fn client() -> Client {
         let network = Arc::new(Network::regtest());
@@ -362,7 +375,7 @@ mod tests {
 
     fn finish(client: &Client) {
         let mut session = client.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, Now::default());
-        assert!(matches!(client.step(&mut session, &|| false), SessionStep::Done(Some(_))));
+        assert!(matches!(client.step(&mut session, &|| false), SessionStep::Done(_)));
         client.close(session);
     }
 
@@ -412,15 +425,13 @@ mod tests {
         connection: &Arc<Connection>,
         method: &str,
         params: &str,
-    ) -> (super::super::Answer, alloc::string::String) {
+    ) -> (Vec<Effect>, alloc::string::String) {
         let message = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#);
-        let mut session = client.open_from(connection.clone(), message.as_bytes(), Now::default());
-        let SessionStep::Done(Some(answer)) = client.step(&mut session, &|| false) else {
-            panic!("no answer")
-        };
+        let message = client.read(message.as_bytes(), connection);
+        let mut session = client.open_from(connection.clone(), message, Now::default());
+        let SessionStep::Done(reply) = client.step(&mut session, &|| false) else { panic!("no reply") };
         client.close(session);
-        let body = answer.body.clone();
-        (answer, body)
+        (reply.effects().collect(), reply.into_text().unwrap())
     }
 
     #[test]
@@ -429,23 +440,23 @@ mod tests {
         let connection = |number| Arc::new(Connection::new(7, number).with_subscriptions(2));
         let (one, other) = (connection(1), connection(2));
         let subscribe = |from| ask(&client, from, "eth_subscribe", "\"syncing\"");
-        let (answer, body) = subscribe(&one);
-        let [id] = &answer.subscribed[..] else { panic!("{body}") };
-        let quoted = alloc::format!("\"{id}\"");
+        let (effects, body) = subscribe(&one);
+        let [Effect::Subscribed(id)] = effects[..] else { panic!("{body}") };
+        let quoted = alloc::format!("\"{id:#x}\"");
         assert!(body.contains(&quoted));
-        assert_eq!(subscribe(&one).0.subscribed.len(), 1);
+        assert_eq!(subscribe(&one).0.len(), 1);
         assert!(subscribe(&one).1.contains("Limit exceeded: 2 subscriptions on this connection"));
-        assert_eq!(subscribe(&other).0.subscribed.len(), 1, "each connection has a limit of its own");
-        let (answer, body) = ask(&client, &other, "eth_unsubscribe", &quoted);
+        assert_eq!(subscribe(&other).0.len(), 1, "each connection has a limit of its own");
+        let (effects, body) = ask(&client, &other, "eth_unsubscribe", &quoted);
         assert!(
-            body.contains("false") && answer.unsubscribed.is_empty(),
+            body.contains("false") && effects.is_empty(),
             "a connection cannot end the subscription of another"
         );
-        let (answer, body) =
+        let (effects, body) =
             ask(&client, &one, "eth_unsubscribe", &quoted.to_uppercase().replace("0X", "0x"));
         assert!(body.contains("true"), "{body}");
-        assert_eq!((&answer.unsubscribed[..], one.unsubscribed()), (&[id.clone()][..], 1));
-        assert_eq!(subscribe(&one).0.subscribed.len(), 1, "there is room again");
+        assert_eq!((&effects[..], one.unsubscribed()), (&[Effect::Unsubscribed(id)][..], 1));
+        assert_eq!(subscribe(&one).0.len(), 1, "there is room again");
         client.disconnect(&one);
         assert_eq!(client.filters.read().len(), 1, "the subscription of the other connection is left");
         assert!(subscribe(&one).1.contains("Limit exceeded"), "a closed connection makes no subscription");
@@ -457,8 +468,10 @@ mod tests {
         let client = client();
         let connection = Arc::new(Connection::new(0, 1).with_subscriptions(9));
         let message = br#"{"jsonrpc":"2.0","method":"eth_subscribe","params":["newHeads"]}"#;
+        let message = client.read(message, &connection);
         let mut session = client.open_from(connection, message, Now::default());
-        assert!(matches!(client.step(&mut session, &|| false), SessionStep::Done(None)));
+        let SessionStep::Done(reply) = client.step(&mut session, &|| false) else { panic!("no reply") };
+        assert!(reply.into_text().is_none());
         assert!(client.filters.read().is_empty());
     }
 

@@ -51,7 +51,7 @@ impl Dispatcher {
     /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::NoNotifications`],
     /// [`RpcError::ForeignPage`], [`RpcError::ParameterCount`].
     pub(super) fn request(&self, call: Call, connection: &Connection) -> Result<Request, RpcError> {
-        let row = self.find(&call.method).ok_or_else(|| unknown(&call.method))?;
+        let row = call.row.ok_or_else(|| unknown(&call.method))?;
         // The operator has these methods under every profile.
         #[cfg(feature = "node-methods")]
         if row.pages == Pages::Operator {

@@ -16,7 +16,10 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::de::{Error as _, SeqAccess};
 use serde_json::value::RawValue;
 
-use super::error::{EnvelopeError, RpcError, error_object};
+use super::{
+    error::{EnvelopeError, RpcError, error_object},
+    method::Method,
+};
 use crate::types::json::{MembersError, for_each_member};
 
 /// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
@@ -43,9 +46,9 @@ pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
 /// Most parameters of a call that are read; no method takes nearly as many.
 const MAX_PARAMS: usize = 32;
 
-/// One message of a caller, split into calls.
+/// The text of one message of a caller, split into calls.
 #[derive(Debug)]
-pub enum Message {
+pub(super) enum Envelope {
     /// A single call, or the error that answers it.
     Single(Entry),
     /// A batch in the order received; never empty.
@@ -94,11 +97,13 @@ impl Id {
     }
 }
 
-/// A well-formed call. The dispatcher checks whether the method exists and its handler whether the parameters fit.
+/// A well-formed call. Its handler checks whether the parameters fit.
 #[derive(Debug)]
 pub struct Call {
-    /// The method name.
+    /// The method name as received.
     pub method: String,
+    /// The row of the method table with this name or alias.
+    pub row: Option<&'static Method>,
     /// Positional parameters, unparsed.
     pub params: Vec<Box<RawValue>>,
 }
@@ -116,13 +121,13 @@ fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersErro
     Ok(fits.then_some(members))
 }
 
-impl Message {
+impl Envelope {
     /// Splits the bytes of one HTTP body or WebSocket message.
     ///
     /// # Errors
     /// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, nested deeper
     /// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
-    pub fn parse(bytes: &[u8], max_batch: usize) -> Result<Self, EnvelopeError> {
+    pub(super) fn parse(bytes: &[u8], max_batch: usize) -> Result<Self, EnvelopeError> {
         check_depth(bytes)?;
         if let Some(message) = Self::read_once(bytes, max_batch) {
             return Ok(message);
@@ -236,7 +241,7 @@ impl Fields<'_> {
         }
         let method = self.method.ok_or(RpcError::InvalidRequest)?;
         let method: String = serde_json::from_str(method.get()).map_err(|_| RpcError::InvalidRequest)?;
-        Ok(Call { method, params: self.params()? })
+        Ok(Call { method, row: None, params: self.params()? })
     }
 
     fn params(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
@@ -327,7 +332,7 @@ pub type Outcome = Result<Box<RawValue>, RpcError>;
 /// Appends `{"jsonrpc":"2.0","id":..,"result":..}` or its error form to a text.
 ///
 /// Returns `false` for a notification, which gets no answer, whether it succeeded or failed.
-pub fn write_answer(text: &mut String, id: &Id, outcome: &Outcome) -> bool {
+pub(super) fn write_answer(text: &mut String, id: &Id, outcome: &Outcome) -> bool {
     if matches!(id, Id::Absent) {
         return false;
     }
@@ -344,15 +349,14 @@ pub fn write_answer(text: &mut String, id: &Id, outcome: &Outcome) -> bool {
 
 /// The id of a single call; [`Id::Unknown`] for a batch, and for a message that cannot be read.
 pub fn single_id(message: &[u8]) -> Id {
-    match Message::parse(message, 0) {
-        Ok(Message::Single(entry)) => entry.id,
+    match Envelope::parse(message, 0) {
+        Ok(Envelope::Single(entry)) => entry.id,
         _ => Id::Unknown,
     }
 }
 
 /// The response of a host that cannot answer a message: an error under the id of a single call, or under `null`.
-pub fn write_error(message: &[u8], code: i32, text: &str) -> String {
-    let id = single_id(message);
+pub fn write_error(id: &Id, code: i32, text: &str) -> String {
     let error = error_object(code, &[text, id.remark()].concat(), None);
     alloc::format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.as_json())
 }
@@ -374,7 +378,7 @@ mod tests {
         ] {
             let expected =
                 alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-1,"message":"t\"x"}}}}"#);
-            assert_eq!(write_error(message.as_bytes(), -1, "t\"x"), expected);
+            assert_eq!(write_error(&single_id(message.as_bytes()), -1, "t\"x"), expected);
         }
     }
 
@@ -385,7 +389,7 @@ mod tests {
         let call = |id: &str| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#);
         let longest = id(MAX_ID);
         assert!(single(&call(&longest)).call.is_ok());
-        assert!(write_error(call(&longest).as_bytes(), -1, "t").contains(&longest));
+        assert!(write_error(&single_id(call(&longest).as_bytes()), -1, "t").contains(&longest));
         for long in
             [id(MAX_ID + 1), id(5 << 20), "7".repeat(MAX_ID + 1), alloc::format!("-{}", "7".repeat(MAX_ID))]
         {
@@ -397,20 +401,22 @@ mod tests {
                 answer,
                 r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the id is longer than 1024 bytes"}}"#
             );
-            let refused = write_error(call(&long).as_bytes(), -1, "t");
+            let refused = write_error(&single_id(call(&long).as_bytes()), -1, "t");
             assert!(
                 refused.len() < 200 && refused.contains("\"id\":null") && refused.contains("1024"),
                 "{refused}"
             );
             let batch = alloc::format!("[{},{}]", call(&long), call("1"));
-            let Ok(Message::Batch(entries)) = Message::parse(batch.as_bytes(), 2) else { panic!("a batch") };
+            let Ok(Envelope::Batch(entries)) = Envelope::parse(batch.as_bytes(), 2) else {
+                panic!("a batch")
+            };
             assert!(matches!(entries[0].id, Id::TooLong) && entries[1].call.is_ok());
         }
     }
 
     fn single(text: &str) -> Entry {
-        match Message::parse(text.as_bytes(), BATCH_LIMIT).unwrap() {
-            Message::Single(entry) => entry,
+        match Envelope::parse(text.as_bytes(), BATCH_LIMIT).unwrap() {
+            Envelope::Single(entry) => entry,
             other => panic!("not a single call: {other:?}"),
         }
     }
@@ -429,14 +435,14 @@ mod tests {
     fn long_lists_are_not_kept() {
         let many = alloc::format!("{}0", "0,".repeat(100_000));
         let call = alloc::format!(r#"{{"id":1,"method":"eth_call","params":[{many}]}}"#);
-        let Ok(Message::Single(entry)) = Message::parse(call.as_bytes(), BATCH_LIMIT) else {
+        let Ok(Envelope::Single(entry)) = Envelope::parse(call.as_bytes(), BATCH_LIMIT) else {
             panic!("a call")
         };
         assert!(matches!(entry.call, Err(RpcError::ParameterCount)));
         let batch = alloc::format!("[{many}]");
-        let parsed = Message::parse(batch.as_bytes(), BATCH_LIMIT);
+        let parsed = Envelope::parse(batch.as_bytes(), BATCH_LIMIT);
         assert!(matches!(parsed, Err(EnvelopeError::BatchTooLarge { max: BATCH_LIMIT })));
-        assert!(matches!(Message::parse(b"[1,2", BATCH_LIMIT), Err(EnvelopeError::Parse)));
+        assert!(matches!(Envelope::parse(b"[1,2", BATCH_LIMIT), Err(EnvelopeError::Parse)));
     }
 
     #[test]
@@ -501,21 +507,21 @@ mod tests {
     #[test]
     fn payloads_that_are_not_requests_are_refused() {
         for text in ["", "{", "nonsense", "{} x", "\u{7f}", r#"{"id":1,}"#] {
-            assert_eq!(Message::parse(text.as_bytes(), 50).unwrap_err().code(), -32700, "{text}");
+            assert_eq!(Envelope::parse(text.as_bytes(), 50).unwrap_err().code(), -32700, "{text}");
         }
         for text in ["5", "\"x\"", "null", "true"] {
-            assert_eq!(Message::parse(text.as_bytes(), 50).unwrap_err().code(), -32600, "{text}");
+            assert_eq!(Envelope::parse(text.as_bytes(), 50).unwrap_err().code(), -32600, "{text}");
         }
-        assert_eq!(Message::parse(&[0x22, 0xff, 0x22], 50).unwrap_err().code(), -32700);
+        assert_eq!(Envelope::parse(&[0x22, 0xff, 0x22], 50).unwrap_err().code(), -32700);
         let deep = "[".repeat(100_000);
-        assert_eq!(Message::parse(deep.as_bytes(), 50).unwrap_err().code(), -32600);
+        assert_eq!(Envelope::parse(deep.as_bytes(), 50).unwrap_err().code(), -32600);
     }
 
     /// Only the nesting of the JSON counts, not brackets inside strings.
     #[test]
     fn brackets_in_strings_do_not_count_as_nesting() {
         let params = |text: &str| {
-            Message::parse(alloc::format!(r#"{{"id":1,"method":"m","params":[{text}]}}"#).as_bytes(), 50)
+            Envelope::parse(alloc::format!(r#"{{"id":1,"method":"m","params":[{text}]}}"#).as_bytes(), 50)
         };
         let open = "[".repeat(MAX_DEPTH + 1);
         for text in [
@@ -538,10 +544,10 @@ mod tests {
         let by_member = |text: &str| {
             let raw: &RawValue = serde_json::from_str(text).unwrap();
             match text.trim_start().starts_with('{') {
-                true => alloc::format!("{:?}", Message::Single(Entry::parse(raw))),
+                true => alloc::format!("{:?}", Envelope::Single(Entry::parse(raw))),
                 false => {
                     let members = at_most(3, raw.get()).unwrap().unwrap();
-                    alloc::format!("{:?}", Message::Batch(members.into_iter().map(Entry::parse).collect()))
+                    alloc::format!("{:?}", Envelope::Batch(members.into_iter().map(Entry::parse).collect()))
                 }
             }
         };
@@ -555,26 +561,26 @@ mod tests {
         ];
         for call in calls {
             for text in [call.into(), alloc::format!("[{call},{call}]")] {
-                let once = Message::read_once(text.as_bytes(), 3).unwrap();
+                let once = Envelope::read_once(text.as_bytes(), 3).unwrap();
                 assert_eq!(alloc::format!("{once:?}"), by_member(&text), "{text}");
             }
         }
-        assert!(matches!(Message::read_once(b" [ ] ", 3), Some(Message::EmptyBatch)));
+        assert!(matches!(Envelope::read_once(b" [ ] ", 3), Some(Envelope::EmptyBatch)));
         let faults = ["", "5", "[5]", "[{}", "{} {}", "[{},]", "[{},{},{},{}]", "{\"id\":01}", "\u{c}{}"];
         for text in faults {
-            assert!(Message::read_once(text.as_bytes(), 3).is_none(), "{text}");
+            assert!(Envelope::read_once(text.as_bytes(), 3).is_none(), "{text}");
         }
-        assert!(Message::read_once(b"{\"a\":\"\xff\"}", 3).is_none());
+        assert!(Envelope::read_once(b"{\"a\":\"\xff\"}", 3).is_none());
     }
 
     #[test]
     fn a_batch_keeps_its_order_and_its_invalid_members() {
-        assert!(matches!(Message::parse(b"[]", 50), Ok(Message::EmptyBatch)));
-        let Ok(Message::Batch(members)) = Message::parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else {
+        assert!(matches!(Envelope::parse(b"[]", 50), Ok(Envelope::EmptyBatch)));
+        let Ok(Envelope::Batch(members)) = Envelope::parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else {
             panic!()
         };
         assert_eq!(members.iter().map(code).collect::<Vec<_>>(), [0, -32600, -32600]);
-        let too_many = Message::parse(br#"[{"id":1},{"id":2},{"id":3}]"#, 2).unwrap_err();
+        let too_many = Envelope::parse(br#"[{"id":1},{"id":2},{"id":3}]"#, 2).unwrap_err();
         assert_eq!(
             too_many.to_string(),
             "Cannot dispatch batch requests. 2 is the max number of supported batch requests"

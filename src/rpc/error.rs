@@ -376,6 +376,14 @@ pub enum RpcError {
         /// The pages that may.
         pages: Pages,
     },
+    /// An error of the host, with the host's code.
+    #[error("{text}")]
+    Host {
+        /// The code.
+        code: i32,
+        /// The message.
+        text: String,
+    },
     /// The answer would be larger than allowed.
     #[error("Response size limit of {0} bytes exceeded")]
     ResponseSize(usize),
@@ -487,7 +495,7 @@ impl RpcError {
             #[cfg(feature = "dev")]
             Self::NoWork => -32000,
             Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
-            Self::Reverted { code, .. } => *code,
+            Self::Reverted { code, .. } | Self::Host { code, .. } => *code,
             Self::Halted(_) => -32015,
             Self::ResponseSize(_) | Self::LogsTooLong { .. } => -32011,
             // "Unauthorized" of EIP-1193, a code that wallets and dapps know.

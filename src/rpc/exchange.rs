@@ -1,6 +1,8 @@
-//! A message and its answer: what sessions of light clients and of local chains have in common.
+//! The requests of a message while they are answered: what sessions of light clients and of local chains have in common.
 
-use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+#[cfg(feature = "local")]
+use alloc::{boxed::Box, string::String};
+use alloc::{sync::Arc, vec::Vec};
 
 #[cfg(feature = "local")]
 use serde_json::value::RawValue;
@@ -12,9 +14,11 @@ use super::prefetch::Prefetched;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
-    envelope::{Entry, Id, MAX_RESPONSE, Message, Outcome, write_answer},
+    envelope::{Entry, Id, MAX_RESPONSE, Outcome},
     error::RpcError,
-    method::{BRIEF_COST, Handler},
+    message::{Kind, Message},
+    method::{BRIEF_COST, Effect, Handler, Method},
+    reply::{Reply, Response},
     request::Request,
 };
 use crate::engine::{Level, Refusal};
@@ -25,21 +29,6 @@ use crate::types::BlockRef;
 #[cfg(feature = "node-methods")]
 const MAX_BEGUN: usize = 64 << 10;
 
-/// An answer that is ready to be sent.
-#[derive(Debug, Clone, Default)]
-pub struct Answer {
-    /// JSON text.
-    pub body: String,
-    /// Whether the whole message was invalid (HTTP 400).
-    pub unusable: bool,
-    /// Ids of the subscriptions that the message has made. The host starts to poll them after it has sent the answer.
-    pub subscribed: Vec<String>,
-    /// Ids of the subscriptions that the message has ended.
-    pub unsubscribed: Vec<String>,
-    /// The method and error of a message with a single request that failed.
-    pub failed: Option<Box<(&'static str, RpcError)>>,
-}
-
 /// The requests of a message, each with its state.
 #[derive(Debug)]
 pub(super) struct Exchange {
@@ -48,17 +37,17 @@ pub(super) struct Exchange {
     /// Bytes of the finished results.
     pub(super) held: usize,
     connection: Arc<Connection>,
-    /// What the host is told beside the text of the answer.
-    told: Answer,
 }
 
 /// One request of a message.
 #[derive(Debug)]
 pub(super) struct Member {
     id: Id,
-    /// Name of the method, if it exists and may be called.
-    method: Option<&'static str>,
+    /// The method, if it exists and may be called.
+    row: Option<&'static Method>,
     pub(super) state: State,
+    /// What the request has done beside its answer.
+    effect: Option<Effect>,
     /// The level that the answer states, if it is below verified.
     pub(super) level: Option<Level>,
     /// Whether the answer rests on a chain that no trusted block leads to.
@@ -83,32 +72,12 @@ pub(super) enum State {
     Finished(Outcome),
 }
 
-#[derive(Debug)]
-enum Kind {
-    Single,
-    Batch,
-    /// The answer is fixed without running anything.
-    Fixed,
-}
-
 impl Exchange {
-    /// Reads a message.
-    pub(super) fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
+    /// The requests of a message, as far as their connection may make them.
+    pub(super) fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: Message) -> Self {
         let member = |entry| Member::new(entry, dispatcher, &connection);
-        let mut told = Answer::default();
-        let (members, kind) = match Message::parse(message, connection.batch_limit()) {
-            Ok(Message::Single(entry)) => (alloc::vec![member(entry)], Kind::Single),
-            Ok(Message::Batch(entries)) => (entries.into_iter().map(member).collect(), Kind::Batch),
-            Ok(Message::EmptyBatch) => {
-                told.body = "[]".into();
-                (Vec::new(), Kind::Fixed)
-            }
-            Err(error) => {
-                (told.body, told.unusable) = (error.to_answer(), true);
-                (Vec::new(), Kind::Fixed)
-            }
-        };
-        Self { members, kind, held: 0, connection, told }
+        let members = message.entries.into_iter().map(member).collect();
+        Self { members, kind: message.kind, held: 0, connection }
     }
 
     /// The connection that the message came from.
@@ -128,16 +97,12 @@ impl Exchange {
     /// another method, a batch or a notification.
     #[cfg(feature = "local")]
     pub(super) fn only_call(&self, method: &str) -> Option<(Vec<Box<RawValue>>, String)> {
-        let [Member { id, method: Some(name), state: State::Pending(request), .. }] = &*self.members else {
-            return None;
-        };
-        if *name != method || !matches!(self.kind, Kind::Single) {
+        let [Member { id, state: State::Pending(request), .. }] = &*self.members else { return None };
+        if request.row.name != method || !matches!(self.kind, Kind::Single) {
             return None;
         }
-        let mut start = String::new();
-        if !write_answer(&mut start, id, &Ok(RawValue::from_string("[]".into()).ok()?)) {
-            return None;
-        }
+        let list = RawValue::from_string("[]".into()).ok()?;
+        let mut start = Reply::to_one(id.clone(), Ok(list)).into_text()?;
         start.truncate(start.len().saturating_sub("]}".len()));
         Some((request.values().to_vec(), start))
     }
@@ -159,14 +124,14 @@ impl Exchange {
     pub(super) fn run_each(
         &mut self,
         interrupt: &dyn Fn() -> bool,
-        mut run: impl FnMut(&Request) -> Outcome,
+        mut run: impl FnMut(&Request) -> (Outcome, Option<Effect>),
     ) {
         for place in 0..self.members.len() {
             let Some(State::Pending(request)) = self.members.get(place).map(|member| &member.state) else {
                 continue;
             };
-            let outcome = if interrupt() { Err(interrupted()) } else { run(request) };
-            self.finish(place, outcome);
+            let (outcome, effect) = if interrupt() { (Err(interrupted()), None) } else { run(request) };
+            self.finish(place, outcome, effect);
         }
     }
 
@@ -176,7 +141,7 @@ impl Exchange {
     pub(super) fn begin_each(
         &mut self,
         interrupt: &dyn Fn() -> bool,
-        mut run: impl FnMut(&Request) -> Outcome,
+        mut run: impl FnMut(&Request) -> (Outcome, Option<Effect>),
     ) -> bool {
         for place in 0..self.members.len() {
             let Some(State::Pending(request)) = self.members.get(place).map(|member| &member.state) else {
@@ -185,7 +150,7 @@ impl Exchange {
             if interrupt() {
                 return false;
             }
-            let outcome = run(request);
+            let (outcome, effect) = run(request);
             // A host that can send an answer in pieces runs a request with long logs again.
             let stopped = matches!(
                 outcome,
@@ -195,13 +160,13 @@ impl Exchange {
             if stopped || interrupt() || self.held.saturating_add(weight(&outcome)) > MAX_BEGUN {
                 return false;
             }
-            self.finish(place, outcome);
+            self.finish(place, outcome, effect);
         }
         true
     }
 
     /// Stores the outcome of a request. If the answer would exceed [`MAX_RESPONSE`], the outcome becomes an error.
-    pub(super) fn finish(&mut self, place: usize, outcome: Outcome) {
+    pub(super) fn finish(&mut self, place: usize, outcome: Outcome, effect: Option<Effect>) {
         #[cfg(feature = "node-methods")]
         let outcome = self.with_older(place, outcome);
         let held = self.held.saturating_add(weight(&outcome));
@@ -213,8 +178,9 @@ impl Exchange {
             outcome
         };
         let Some(member) = self.members.get_mut(place) else { return };
-        if let State::Pending(request) = &member.state {
-            note(request, &outcome, &self.connection, &mut self.told);
+        member.effect = effect.filter(|_| outcome.is_ok());
+        if let Some(Effect::Unsubscribed(_)) = member.effect {
+            self.connection.count_unsubscribed();
         }
         member.state = State::Finished(outcome);
     }
@@ -224,7 +190,7 @@ impl Exchange {
     pub(super) fn go_on(&mut self, place: usize, older: OlderPart, rest: Request) {
         let held = self.held.saturating_add(older.list.get().len());
         if held > MAX_RESPONSE {
-            return self.finish(place, Err(RpcError::ResponseSize(MAX_RESPONSE)));
+            return self.finish(place, Err(RpcError::ResponseSize(MAX_RESPONSE)), None);
         }
         self.held = held;
         if let Some(member) = self.members.get_mut(place) {
@@ -252,59 +218,22 @@ impl Exchange {
         }
     }
 
-    /// The answer, or `None` when nothing is to be sent. Unfinished requests are left out. To be called once: it
-    /// moves the results out.
-    pub(super) fn answer(&mut self) -> Option<Answer> {
-        let mut answer = core::mem::take(&mut self.told);
-        let is_batch = match self.kind {
-            Kind::Fixed => return Some(answer),
-            Kind::Single => false,
-            Kind::Batch => true,
+    /// The reply. Unfinished requests are left out. To be called once: it moves the results out.
+    pub(super) fn reply(&mut self) -> Reply {
+        let finished = |member: Member| {
+            let Member { id, row, state: State::Finished(outcome), effect, level, by_work, .. } = member
+            else {
+                return None;
+            };
+            Some(Response { id, row, outcome, effect, level, by_work })
         };
-        for member in core::mem::take(&mut self.members) {
-            let State::Finished(outcome) = member.state else { continue };
-            let before = answer.body.len();
-            if is_batch {
-                answer.body.push(if before == 0 { '[' } else { ',' });
-            }
-            if !write_answer(&mut answer.body, &member.id, &outcome) {
-                answer.body.truncate(before);
-                continue;
-            }
-            let start = member.by_work.then_some("work");
-            for (name, mark) in [("level", member.level.map(Level::name)), ("start", start)] {
-                add_mark(&mut answer.body, name, mark);
-            }
-            // The result is copied by now; dropping it frees its memory before the next member is written.
-            let error = outcome.err();
-            if !is_batch {
-                answer.failed = member.method.zip(error).map(Box::new);
-                return Some(answer);
-            }
-        }
-        if answer.body.is_empty() {
-            return None;
-        }
-        answer.body.push(']');
-        Some(answer)
-    }
-}
-
-/// Records what the host needs to know of a finished request.
-fn note(request: &Request, outcome: &Outcome, connection: &Connection, told: &mut Answer) {
-    let Ok(result) = outcome else { return };
-    match request.row.handler {
-        Handler::Subscribe(_) => told.subscribed.push(result.get().trim_matches('"').into()),
-        Handler::Unsubscribe(_) if result.get() == "true" => {
-            connection.count_unsubscribed();
-            told.unsubscribed.push(request.params().text(0).to_ascii_lowercase());
-        }
-        _ => {}
+        let responses = core::mem::take(&mut self.members).into_iter().filter_map(finished).collect();
+        Reply::new(self.kind.clone(), responses)
     }
 }
 
 /// Approximate size of an outcome in the answer, in bytes.
-fn weight(outcome: &Outcome) -> usize {
+pub(super) fn weight(outcome: &Outcome) -> usize {
     match outcome {
         Ok(value) => value.get().len(),
         // The data appears in hex, and the decoded reason may repeat it as text.
@@ -318,19 +247,10 @@ pub(super) fn interrupted() -> RpcError {
     RpcError::Refused(Refusal::Interrupted)
 }
 
-/// Adds a member to the answer object at the end of a text: its level, or that no trusted block leads to the chain.
-fn add_mark(answer: &mut String, name: &str, text: Option<&str>) {
-    let Some(text) = text else { return };
-    answer.pop();
-    for part in [",\"", name, "\":\"", text, "\"}"] {
-        answer.push_str(part);
-    }
-}
-
 impl Member {
     fn new(entry: Entry, dispatcher: &Dispatcher, connection: &Connection) -> Self {
         let request = entry.call.and_then(|call| dispatcher.request(call, connection));
-        let method = request.as_ref().ok().map(|request| request.row.name);
+        let row = request.as_ref().ok().map(|request| request.row);
         let state = match request {
             // A notification has no answer, so that the caller would not learn the subscription's id.
             Ok(request)
@@ -343,8 +263,9 @@ impl Member {
         };
         Self {
             id: entry.id,
-            method,
+            row,
             state,
+            effect: None,
             level: None,
             by_work: false,
             #[cfg(feature = "node-methods")]

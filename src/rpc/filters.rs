@@ -12,7 +12,8 @@ use super::{
     error::{ParamError, RpcError},
     logs::{range_failure, shown, watch},
     method::{
-        Done, Failure, Handler, LOG_FILTER, Method, Pages, Param, Subject, done, optional, required, told,
+        Done, Effect, Failure, Handler, LOG_FILTER, Method, Pages, Param, Subject, done, optional, required,
+        told,
     },
     params::{Params, parse_data},
 };
@@ -134,7 +135,7 @@ pub(super) const METHODS: &[Method] = &[
 
 fn install(filters: &mut Filters, view: &dyn View, now: u64, watched: Watch) -> Result<Done, Failure> {
     let id = filters.install(watched, view, now)?.map_err(RpcError::TooManyFilters)?;
-    done(&Quantity(U256::from(id)), Level::Local)
+    Ok(done(&Quantity(U256::from(id)), Level::Local)?.with(Effect::Filter(id)))
 }
 
 fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> Result<Done, Failure> {
@@ -149,7 +150,7 @@ fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_
         return Err(RpcError::TooManySubscriptions(filters.owner().subscriptions).into());
     }
     let id = filters.subscribe(watched, view, now)?.map_err(RpcError::TooManyFilters)?;
-    done(&Quantity(U256::from(id)), Level::Local)
+    Ok(done(&Quantity(U256::from(id)), Level::Local)?.with(Effect::Subscribed(id)))
 }
 
 /// Whether the parameters of a subscription ask for logs.
@@ -159,7 +160,7 @@ pub(super) fn is_of_logs(params: Params<'_>) -> bool {
 }
 
 /// The id in the first parameter; `None` for an id that no filter can have.
-fn id(params: Params<'_>) -> Result<Option<u128>, ParamError> {
+pub(super) fn id(params: Params<'_>) -> Result<Option<u128>, ParamError> {
     let text: String = match params.value(0, "a filter id") {
         Ok(text) => text.unwrap_or_default(),
         // The reference node accepts a number too; no filter has such an id.
@@ -198,8 +199,9 @@ fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>
 
 /// Ends a subscription. Only the connection that made it may end it.
 fn unsubscribe(filters: &mut Filters, _: &dyn View, _: u64, params: Params<'_>) -> Result<Done, Failure> {
-    let removed = id(params)?.is_some_and(|id| filters.unsubscribe(id));
-    done(&removed, Level::Local)
+    let removed = id(params)?.filter(|id| filters.unsubscribe(*id));
+    let done = done(&removed.is_some(), Level::Local)?;
+    Ok(removed.into_iter().fold(done, |done, id| done.with(Effect::Unsubscribed(id))))
 }
 
 fn uninstall(filters: &mut Filters, params: Params<'_>) -> Result<Done, Failure> {

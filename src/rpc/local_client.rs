@@ -6,10 +6,13 @@ use alloc::{boxed::Box, sync::Arc};
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
+    envelope::Outcome,
     error::RpcError,
-    exchange::{Answer, Exchange},
-    log_stream::{self, LogStream, Reply},
-    method::{Done, Failure},
+    exchange::Exchange,
+    log_stream::{self, LogStream, ReplyOrLogs},
+    message::Message,
+    method::{Done, Effect, Failure},
+    reply::Reply,
 };
 #[cfg(feature = "node-methods")]
 use super::{
@@ -42,7 +45,13 @@ pub struct LocalMessage {
 
 impl LocalMessage {
     /// Reads a message of a connection.
-    pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
+    pub fn read_from(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
+        let message = Message::read(message, dispatcher, connection.batch_limit());
+        Self::new(dispatcher, connection, message)
+    }
+
+    /// A message of a connection.
+    pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: Message) -> Self {
         Self { exchange: Exchange::new(dispatcher, connection, message) }
     }
 
@@ -106,8 +115,8 @@ impl LocalMessage {
     }
 
     /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns
-    /// `true`. Returns `None` when nothing is to be sent.
-    pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Answer> {
+    /// `true`.
+    pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Reply {
         let asker = self.asker();
         self.read_on(&*snapshot.view_of(asker, now, interrupt), now, interrupt)
     }
@@ -119,33 +128,34 @@ impl LocalMessage {
         snapshot: &dyn Snapshot,
         now: u64,
         interrupt: &dyn Fn() -> bool,
-    ) -> Reply {
+    ) -> ReplyOrLogs {
         let view = snapshot.view_of(self.asker(), now, interrupt);
         let call = self.exchange.only_call(log_stream::METHOD);
-        let answer = self.read_on(&*view, now, interrupt);
-        let call = call.filter(|_| log_stream::is_too_long(answer.as_ref()));
+        let reply = self.read_on(&*view, now, interrupt);
+        let call = call.filter(|_| log_stream::is_too_long(&reply));
         let stream = call.and_then(|(values, start)| LogStream::open(&*view, &values, start));
-        stream.map_or(Reply::Whole(answer), Reply::Logs)
+        stream.map_or(ReplyOrLogs::Reply(reply), ReplyOrLogs::Logs)
     }
 
     fn asker(&self) -> Asker {
         self.exchange.connection().owner().asker
     }
 
-    fn read_on(&mut self, view: &dyn View, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Answer> {
+    fn read_on(&mut self, view: &dyn View, now: u64, interrupt: &dyn Fn() -> bool) -> Reply {
         self.exchange.run_each(interrupt, |request| outcome(request.run(view, None, now)));
-        self.exchange.answer()
+        self.exchange.reply()
     }
 }
 
-fn outcome(result: Result<Done, Failure>) -> Result<Box<serde_json::value::RawValue>, RpcError> {
-    match result {
-        Ok(done) => Ok(done.value),
-        Err(Failure::Error(error)) => Err(error),
-        Err(Failure::Stop(Stop::Refused(refusal))) => Err(RpcError::Refused(refusal)),
+fn outcome(result: Result<Done, Failure>) -> (Outcome, Option<Effect>) {
+    let error = match result {
+        Ok(done) => return (Ok(done.value), done.effect),
+        Err(Failure::Error(error)) => error,
+        Err(Failure::Stop(Stop::Refused(refusal))) => RpcError::Refused(refusal),
         // A local chain has no upstream: data that its history does not hold cannot be fetched.
-        Err(Failure::Stop(Stop::Lacking(facts))) => Err(RpcError::Refused(Refusal::NotHeld(facts))),
-    }
+        Err(Failure::Stop(Stop::Lacking(facts))) => RpcError::Refused(Refusal::NotHeld(facts)),
+    };
+    (Err(error), None)
 }
 
 /// A node with the method table.
@@ -180,7 +190,7 @@ impl LocalClient {
 
     /// Reads a message that comes from the host itself.
     pub fn open(&self, message: &[u8]) -> LocalMessage {
-        LocalMessage::new(&self.dispatcher, Arc::default(), message)
+        LocalMessage::read_from(&self.dispatcher, Arc::default(), message)
     }
 
     /// The present chain, for reading.
@@ -193,21 +203,26 @@ impl LocalClient {
         &mut *self.node
     }
 
-    /// What is new of a subscription (`0x` and hex digits) of a connection, if a poll of it is short: it reports no logs,
+    /// What is new of a subscription of a connection, if a poll of it is short: it reports no logs,
     /// and little has happened since the last one. `snapshot` is the present chain; `now` is in seconds since 1970.
     /// Returns `None` otherwise: the subscription stays as it is, and a message can ask for its news.
     #[cfg(feature = "node-methods")]
     pub fn poll(
         &mut self,
         connection: &Connection,
-        subscription: &str,
+        subscription: u128,
         snapshot: &dyn Snapshot,
         now: u64,
     ) -> Option<Polled> {
-        let id = u128::from_str_radix(subscription.strip_prefix("0x")?, 16).ok()?;
         let (owner, filters) = (connection.owner(), self.node.filters());
         filters.ask_as(owner);
-        polled::poll(filters, &*snapshot.view_of(owner.asker, now, &|| false), now, id, &mut self.heads)
+        polled::poll(
+            filters,
+            &*snapshot.view_of(owner.asker, now, &|| false),
+            now,
+            subscription,
+            &mut self.heads,
+        )
     }
 
     /// Ends the subscriptions of a closed connection.
@@ -227,22 +242,24 @@ impl LocalClient {
         mut message: LocalMessage,
         moment: Moment,
         interrupt: &dyn Fn() -> bool,
-    ) -> Option<Answer> {
+    ) -> Reply {
         self.node.begin(moment);
         let node = &mut *self.node;
         node.ask_as(message.exchange.connection().owner());
         message.exchange.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
-        message.exchange.answer()
+        message.exchange.reply()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::exchange::interrupted;
+    use crate::rpc::{envelope::BATCH_LIMIT, exchange::interrupted};
 
     fn read(message: &str) -> Exchange {
-        Exchange::new(&Dispatcher::new(), Arc::default(), message.as_bytes())
+        let dispatcher = Dispatcher::new();
+        let message = Message::read(message.as_bytes(), &dispatcher, BATCH_LIMIT);
+        Exchange::new(&dispatcher, Arc::default(), message)
     }
 
     /// A batch of four calls with the ids 1 to 4.
@@ -258,9 +275,9 @@ mod tests {
         let ran = core::cell::Cell::new(0);
         exchange.run_each(&|| ran.get() == 2, |_| {
             ran.set(ran.get() + 1);
-            Ok(serde_json::value::to_raw_value(&ran.get()).unwrap())
+            (Ok(serde_json::value::to_raw_value(&ran.get()).unwrap()), None)
         });
-        let answer = exchange.answer().unwrap().body;
+        let answer = exchange.reply().into_text().unwrap();
         assert_eq!(ran.get(), 2);
         assert!(answer.contains(r#""id":2,"result":2"#), "{answer}");
         assert_eq!(answer.matches("-32011").count(), 2, "{answer}");
@@ -272,16 +289,16 @@ mod tests {
         let message = alloc::format!("[{calls}]");
         let mut exchange = read(&message);
         let large = "x".repeat(4 << 20);
-        exchange.run_each(&|| false, |_| Ok(serde_json::value::to_raw_value(&large).unwrap()));
-        let answer = exchange.answer().unwrap().body;
+        exchange.run_each(&|| false, |_| (Ok(serde_json::value::to_raw_value(&large).unwrap()), None));
+        let answer = exchange.reply().into_text().unwrap();
         assert!(answer.len() < 9 << 20, "{}", answer.len());
         assert_eq!(answer.matches("Response size limit of 10485760 bytes exceeded").count(), 48);
         let data = alloy_primitives::Bytes::from(alloc::vec![1; 3 << 20]);
         let mut exchange = read(&alloc::format!("[{calls}]"));
         exchange.run_each(&|| false, |_| {
-            Err(RpcError::Reverted { reason: None, data: data.clone(), code: -32015 })
+            (Err(RpcError::Reverted { reason: None, data: data.clone(), code: -32015 }), None)
         });
-        assert!(exchange.answer().unwrap().body.len() < 9 << 20, "reverts count too");
+        assert!(exchange.reply().into_text().unwrap().len() < 9 << 20, "reverts count too");
     }
 
     /// A second run does not repeat what an interrupted attempt has finished.
@@ -293,21 +310,21 @@ mod tests {
             ran.set(ran.get() + 1);
             serde_json::value::to_raw_value(&ran.get()).unwrap()
         };
-        let ended =
-            exchange.begin_each(&|| false, |_| if ran.get() == 2 { Err(interrupted()) } else { Ok(count()) });
+        let ended = exchange
+            .begin_each(&|| false, |_| (if ran.get() == 2 { Err(interrupted()) } else { Ok(count()) }, None));
         assert!(!ended);
         assert_eq!(exchange.requests().count(), 2);
-        assert!(!exchange.begin_each(&|| true, |_| Ok(count())));
+        assert!(!exchange.begin_each(&|| true, |_| (Ok(count()), None)));
         // A result during which the interrupt came may be partial.
         let partial = serde_json::value::to_raw_value("partial").unwrap();
         let is_due = core::cell::Cell::new(false);
         assert!(!exchange.begin_each(&|| is_due.get(), |_| {
             is_due.set(true);
-            Ok(partial.clone())
+            (Ok(partial.clone()), None)
         }));
         assert_eq!(exchange.requests().count(), 2);
-        exchange.run_each(&|| false, |_| Ok(count()));
-        let answer = exchange.answer().unwrap().body;
+        exchange.run_each(&|| false, |_| (Ok(count()), None));
+        let answer = exchange.reply().into_text().unwrap();
         let expected =
             [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#));
         assert_eq!(answer, alloc::format!("[{}]", expected.join(",")));
@@ -318,9 +335,13 @@ mod tests {
     fn an_attempt_leaves_calls_with_long_results() {
         let message = r#"{"id":1,"method":"eth_getLogs","params":[{}]}"#;
         let mut exchange = read(message);
-        assert!(!exchange.begin_each(&|| false, |_| Err(RpcError::LogsTooLong { max: 1, fits: None })));
+        assert!(
+            !exchange.begin_each(&|| false, |_| (Err(RpcError::LogsTooLong { max: 1, fits: None }), None))
+        );
         let long = "x".repeat(64 << 10);
-        assert!(!exchange.begin_each(&|| false, |_| Ok(serde_json::value::to_raw_value(&long).unwrap())));
+        assert!(
+            !exchange.begin_each(&|| false, |_| (Ok(serde_json::value::to_raw_value(&long).unwrap()), None))
+        );
         assert!(exchange.only_call(log_stream::METHOD).is_some());
     }
 
@@ -329,7 +350,7 @@ mod tests {
         let dispatcher = Dispatcher::new();
         let short = |method: &str| {
             let text = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[1]}}"#);
-            LocalMessage::new(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()
+            LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()
         };
         assert!(SHORT.into_iter().chain(["eth_getBalance", "net_version"]).all(short));
         let long = [
@@ -344,7 +365,7 @@ mod tests {
         ];
         assert!(!long.into_iter().any(short));
         let proof = br#"{"id":1,"method":"eth_getProof","params":["0x1",[]]}"#;
-        assert!(!LocalMessage::new(&dispatcher, Arc::default(), proof).may_be_short());
+        assert!(!LocalMessage::read_from(&dispatcher, Arc::default(), proof).may_be_short());
     }
 
     const SENDS: [&str; 2] = ["eth_sendRawTransaction", "eth_sendTransaction"];
@@ -352,7 +373,8 @@ mod tests {
     #[test]
     fn brief_messages_run_no_code_and_mine_at_most_one_block() {
         let dispatcher = Dispatcher::new();
-        let brief = |text: &str| LocalMessage::new(&dispatcher, Arc::default(), text.as_bytes()).is_brief();
+        let brief =
+            |text: &str| LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).is_brief();
         let call = |method: &str, params: &str| {
             alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
         };

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::{
     error::RpcError,
-    exchange::Answer,
     logs::{shown, watch},
     params::Params,
+    reply::Reply,
 };
 use crate::engine::{LogBlocks, View, Watch};
 
@@ -18,11 +18,11 @@ pub(super) const METHOD: &str = "eth_getLogs";
 /// Least bytes of a piece, except the last. It is longer by one log at most, and takes well under a millisecond to write.
 const PIECE: usize = 128 * 1024;
 
-/// The answer to a message, or the means to write it piece by piece.
+/// The reply to a message, or the means to write it piece by piece.
 #[derive(Debug)]
-pub enum Reply {
-    /// A whole answer; `None` when nothing is to be sent.
-    Whole(Option<Answer>),
+pub enum ReplyOrLogs {
+    /// A whole reply.
+    Reply(Reply),
     /// An answer without errors that is longer than one text may be.
     Logs(LogStream),
 }
@@ -87,9 +87,10 @@ impl LogStream {
 }
 
 /// Whether the only call of a message failed because its logs are too long for one text.
-pub(super) fn is_too_long(answer: Option<&Answer>) -> bool {
-    let failed = answer.and_then(|answer| answer.failed.as_deref());
-    matches!(failed, Some((METHOD, RpcError::LogsTooLong { .. } | RpcError::ResponseSize(_))))
+pub(super) fn is_too_long(reply: &Reply) -> bool {
+    let is_long =
+        |error: &RpcError| matches!(error, RpcError::LogsTooLong { .. } | RpcError::ResponseSize(_));
+    reply.failed().is_some_and(|(row, error)| row.name == METHOD && is_long(error))
 }
 
 #[cfg(all(test, feature = "dev"))]
@@ -109,8 +110,8 @@ mod tests {
     fn call(client: &mut LocalClient, method: &str, params: Value) -> Value {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let message = client.open(request.to_string().as_bytes());
-        let answer = client.answer(message, MOMENT, &|| false).unwrap();
-        serde_json::from_str::<Value>(&answer.body).unwrap()["result"].clone()
+        let text = client.answer(message, MOMENT, &|| false).into_text().unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["result"].clone()
     }
 
     /// A block with thousands of logs is cut within its logs, and no log is lost or repeated.
@@ -137,7 +138,8 @@ mod tests {
 
         let request = json!({ "id": 1, "method": METHOD, "params": [{ "fromBlock": "0x1" }] }).to_string();
         let message = client.open(request.as_bytes());
-        let Reply::Logs(mut logs) = message.read_or_stream(&*client.snapshot(), MOMENT.now, &|| false) else {
+        let ReplyOrLogs::Logs(mut logs) = message.read_or_stream(&*client.snapshot(), MOMENT.now, &|| false)
+        else {
             panic!("the answer is not streamed")
         };
         let mut text = String::new();

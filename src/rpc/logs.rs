@@ -118,6 +118,14 @@ pub(super) fn senders(params: Params<'_>, position: usize) -> Option<Vec<Address
     addresses(given.address).ok().filter(|addresses| !addresses.is_empty())
 }
 
+/// The ends of a filter's range, as far as the filter has some that can be read.
+#[cfg(feature = "node-methods")]
+pub(super) fn ends(params: Params<'_>, position: usize) -> Vec<BlockParam> {
+    let given = params.object::<FilterObject<'_>>(position, "a log filter").ok().flatten();
+    let ends = given.into_iter().flat_map(|given| [given.from_block, given.to_block]);
+    ends.flatten().filter_map(|end| param(end).ok()).collect()
+}
+
 fn param(raw: &RawValue) -> Result<BlockParam, ParamError> {
     tag_in_any_case(block_param(raw, false))
 }

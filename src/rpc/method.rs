@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use alloy_primitives::B256;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -115,6 +116,21 @@ pub struct Done {
     pub value: Box<RawValue>,
     /// The level of its weakest part.
     pub level: Level,
+    /// What the request has done beside its answer.
+    pub effect: Option<Effect>,
+}
+
+/// What a request has done that its host needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// A filter was made.
+    Filter(u128),
+    /// A subscription was made. The host starts to poll it after it has sent the answer.
+    Subscribed(u128),
+    /// A subscription was ended.
+    Unsubscribed(u128),
+    /// A transaction of this hash was taken by an upstream.
+    Sent(B256),
 }
 
 /// Why a handler did not finish.
@@ -138,6 +154,13 @@ impl<E: Into<RpcError>> From<E> for Failure {
     }
 }
 
+impl Done {
+    /// The same answer of a request that has done something else too.
+    pub(super) fn with(self, effect: Effect) -> Self {
+        Self { effect: Some(effect), ..self }
+    }
+}
+
 impl Method {
     /// How many parameters must be given.
     pub fn required(&self) -> usize {
@@ -157,6 +180,16 @@ impl Method {
     /// Whether the method needs the filters.
     pub fn watches(&self) -> bool {
         matches!(self.handler, Handler::Watch(_) | Handler::Subscribe(_) | Handler::Unsubscribe(_))
+    }
+
+    /// Whether the method makes, polls, reads or removes a filter, which any connection of its owner may do.
+    pub fn is_about_filters(&self) -> bool {
+        matches!(self.handler, Handler::Watch(_))
+    }
+
+    /// Whether the method takes a signed transaction.
+    pub fn sends(&self) -> bool {
+        matches!(self.handler, Handler::Forward(..))
     }
 
     /// The part of the name before `_`.
@@ -220,7 +253,7 @@ pub(super) fn verified<T: Serialize>(value: &T) -> Result<Done, Failure> {
 /// # Errors
 /// Only if the value cannot be written as JSON.
 pub(super) fn done<T: Serialize>(value: &T, level: Level) -> Result<Done, Failure> {
-    Ok(Done { value: serde_json::value::to_raw_value(value)?, level })
+    Ok(Done { value: serde_json::value::to_raw_value(value)?, level, effect: None })
 }
 
 /// The answer `null`: nothing is there according to the upstreams, which nothing proves.

@@ -261,7 +261,9 @@ impl Mined {
     pub(super) fn answers(&mut self, client: &mut Client, session: &mut Session) -> Value {
         loop {
             match client.step(session, &|| false) {
-                SessionStep::Done(answer) => return serde_json::from_str(&answer.unwrap().body).unwrap(),
+                SessionStep::Done(answer) => {
+                    return serde_json::from_str(&answer.into_text().unwrap()).unwrap();
+                }
                 SessionStep::Fetch(requests) => {
                     let answers = requests.iter().map(|request| self.answer_of(request)).collect();
                     client.feed(session, answers);
@@ -321,7 +323,7 @@ pub(super) fn first_step(client: &mut Client, method: &str, params: Value) -> Se
 
 pub(super) fn ask(client: &mut Client, method: &str, params: Value) -> Value {
     match first_step(client, method, params) {
-        SessionStep::Done(answer) => serde_json::from_str(&answer.unwrap().body).unwrap(),
+        SessionStep::Done(answer) => serde_json::from_str(&answer.into_text().unwrap()).unwrap(),
         SessionStep::Fetch(requests) => panic!("{requests:?}"),
     }
 }
@@ -342,7 +344,7 @@ fn ask_with(
     let mut session = client.open(message.as_bytes(), client.sync().now());
     loop {
         match client.step(&mut session, &|| false) {
-            SessionStep::Done(answer) => return serde_json::from_str(&answer.unwrap().body).unwrap(),
+            SessionStep::Done(answer) => return serde_json::from_str(&answer.into_text().unwrap()).unwrap(),
             SessionStep::Fetch(requests) => {
                 let answers = requests.iter().map(|request| upstream(&request.request)).collect();
                 client.feed(&mut session, answers);

@@ -181,7 +181,7 @@ fn with_room_for(responses: usize) -> (Value, usize) {
     loop {
         match client.step(&mut session, &|| false) {
             SessionStep::Done(answer) => {
-                return (serde_json::from_str(&answer.unwrap().body).unwrap(), rounds);
+                return (serde_json::from_str(&answer.into_text().unwrap()).unwrap(), rounds);
             }
             SessionStep::Fetch(requests) => {
                 rounds += 1;

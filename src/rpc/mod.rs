@@ -4,6 +4,7 @@
 mod batches;
 mod blocks;
 mod call;
+mod call_object;
 mod chain;
 #[cfg(feature = "light")]
 mod client;
@@ -70,6 +71,7 @@ mod prefetch;
 mod profile;
 mod raw_transaction;
 mod render;
+mod reply;
 mod request;
 mod revert;
 #[cfg(feature = "light")]
@@ -101,15 +103,15 @@ pub use connection::Connection;
 pub use dispatch::Dispatcher;
 pub use envelope::MAX_RESPONSE;
 pub use error::{EnvelopeError, ParamError, RpcError};
-pub use exchange::Answer;
 #[cfg(feature = "local")]
 pub use local_client::{LocalClient, LocalMessage};
 #[cfg(feature = "local")]
-pub use log_stream::{LogStream, Reply};
+pub use log_stream::{LogStream, ReplyOrLogs};
+pub use message::Message;
 #[cfg(feature = "dev")]
 pub use method::Write;
-pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Subject, Watching};
-pub use notify::{MORE_NOTIFICATIONS, is_gone, notification, notifications, poll_message};
+pub use method::{BRIEF_COST, Done, Effect, Failure, Handler, Method, Pages, Param, Read, Subject, Watching};
+pub use notify::{MORE_NOTIFICATIONS, News, changes_of, notification};
 #[cfg(feature = "light")]
 pub use obstacle::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
@@ -117,6 +119,7 @@ pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 pub use polled::Polled;
 #[cfg(feature = "hosted")]
 pub use profile::Profile;
+pub use reply::{Reply, Response};
 pub use revert::reason as revert_reason;
 #[cfg(feature = "light")]
 pub use session::{Session, SessionStep};

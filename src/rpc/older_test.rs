@@ -43,7 +43,9 @@ impl Indexed {
     fn answers(&mut self, session: &mut Session, index: Answer<'_>) -> Value {
         loop {
             match self.client.step(session, &|| false) {
-                SessionStep::Done(answer) => return serde_json::from_str(&answer.unwrap().body).unwrap(),
+                SessionStep::Done(answer) => {
+                    return serde_json::from_str(&answer.into_text().unwrap()).unwrap();
+                }
                 SessionStep::Fetch(requests) => {
                     let answer = |request: &UpstreamRequest| match request.method.starts_with("index_") {
                         true => {

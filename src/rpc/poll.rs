@@ -443,7 +443,7 @@ mod tests {
     use crate::{
         consensus::{Checkpoint, Network},
         light::{ClientConfig, HeaderSync, Now, SyncOptions, SyncStep},
-        rpc::{dispatch::Dispatcher, exchange::Exchange},
+        rpc::{dispatch::Dispatcher, exchange::Exchange, message::Message},
     };
 
     /// A client of two upstreams, of which `failed` have just failed.
@@ -472,7 +472,8 @@ mod tests {
     #[test]
     fn without_upstreams_an_unproven_answer_is_refused() {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
-        let exchange = Exchange::new(&Dispatcher::new(), Arc::default(), message);
+        let dispatcher = Dispatcher::new();
+        let exchange = Exchange::new(&dispatcher, Arc::default(), Message::read(message, &dispatcher, 1));
         let request = exchange.requests().next().unwrap();
         let poll = |pinned: &PinnedHead| {
             Poll::unproven(0, request, pinned, Refusal::NoStateProofs { number: 5 })

@@ -8,7 +8,7 @@ use alloc::{format, vec::Vec};
 
 use alloy_primitives::{Address, B256, keccak256};
 
-use super::{message::message, request::Request};
+use super::{call_object::message, request::Request};
 use crate::{
     light::{Fetch, FetchTarget, Known, PinnedHead, Touch, UpstreamFetch},
     state::{Fact, Facts, StateKey, StateReader as _, TrieState, facts},

@@ -14,12 +14,14 @@ use super::{
     dispatch::Dispatcher,
     envelope::Outcome,
     error::RpcError,
-    exchange::{Answer, Exchange, State, interrupted},
+    exchange::{Exchange, State, interrupted},
     hints::{Hint, Hints, hint, is_about, misled},
-    method::{Failure, Handler},
+    message::Message,
+    method::{Effect, Failure, Handler},
     obstacle::{Failures, failure, obstacle},
     poll::Poll,
     prefetch::Prefetch,
+    reply::Reply,
 };
 #[cfg(feature = "node-methods")]
 use super::{
@@ -44,8 +46,8 @@ pub enum SessionStep {
     /// Send each request to the upstream that it names, and pass the responses to [`Session::feed`] in the same
     /// order.
     Fetch(Vec<RoutedRequest>),
-    /// The answer is complete; `None` when nothing is to be sent (notifications).
-    Done(Option<Answer>),
+    /// The reply is complete.
+    Done(Reply),
 }
 
 /// A message that is being answered.
@@ -69,12 +71,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads a message of a connection. Its requests see the chain as `pinned` holds it.
+    /// Starts to answer a message of a connection. Its requests see the chain as `pinned` holds it.
     pub fn new(
         dispatcher: &Dispatcher,
         connection: Arc<Connection>,
         pinned: PinnedHead,
-        message: &[u8],
+        message: Message,
     ) -> Self {
         let asker = connection.owner().asker;
         Self {
@@ -133,7 +135,7 @@ impl Session {
             self.pass_on(cache);
             let lacking = self.run_pending(cache, filters.as_deref_mut(), interrupt);
             if lacking.is_empty() && self.requests().is_empty() {
-                return SessionStep::Done(self.exchange.answer());
+                return SessionStep::Done(self.exchange.reply());
             }
             self.rounds = self.rounds.saturating_add(1);
             self.start_fetches(&lacking, cache);
@@ -279,7 +281,7 @@ impl Session {
         }
         // The limit of the whole answer holds for kept responses too.
         #[cfg(feature = "node-methods")]
-        finished.into_iter().for_each(|(place, known)| self.exchange.finish(place, Ok(known)));
+        finished.into_iter().for_each(|(place, known)| self.exchange.finish(place, Ok(known), None));
     }
 
     /// Evaluates the responses to the polls.
@@ -305,7 +307,8 @@ impl Session {
                 }
             }
             // If the answer is too long, its error replaces it, and the level goes too.
-            self.exchange.finish(place, counted.outcome);
+            let effect = counted.sent.as_ref().map(|sent| Effect::Sent(sent.hash));
+            self.exchange.finish(place, counted.outcome, effect);
             self.own.sent.extend(counted.sent);
         }
     }
@@ -332,8 +335,8 @@ impl Session {
             });
             match run {
                 None => {}
-                Some(Ok(Err(RpcError::Refused(refusal)))) => self.refuse_finally(place, refusal),
-                Some(Ok(outcome)) => self.exchange.finish(place, outcome),
+                Some(Ok((Err(RpcError::Refused(refusal)), _))) => self.refuse_finally(place, refusal),
+                Some(Ok((outcome, effect))) => self.exchange.finish(place, outcome, effect),
                 Some(Err(Stop::Refused(refusal))) => self.refuse(place, refusal),
                 Some(Err(Stop::Lacking(facts))) => match self.obstacle(&facts) {
                     Some(refusal) => self.refuse_finally(place, refusal),
@@ -385,7 +388,7 @@ impl Session {
         let member = self.exchange.members.get_mut(place)?;
         let State::Pending(request) = &member.state else { return None };
         if interrupt() {
-            return Some(Ok(Err(interrupted())));
+            return Some(Ok((Err(interrupted()), None)));
         }
         let view = LightView::new(&self.pinned, Known::new(&self.own, cache), interrupt);
         let result = request.run(&view, filters, self.pinned.now);
@@ -407,12 +410,12 @@ impl Session {
             Ok(done) => {
                 member.level = unproven;
                 member.by_work = self.pinned.is_by_work() && done.level != Level::Local;
-                Ok(Ok(done.value))
+                Ok((Ok(done.value), done.effect))
             }
             Err(Failure::Error(error)) => {
                 // "Block not found" may rest on an unproven absence too.
                 member.level = unproven;
-                Ok(Err(error))
+                Ok((Err(error), None))
             }
             Err(Failure::Stop(stop)) => Err(stop),
         })
@@ -444,7 +447,7 @@ impl Session {
                 self.polls.push(poll);
                 member.state = State::Polled;
             }
-            Err(error) => self.exchange.finish(place, Err(error)),
+            Err(error) => self.exchange.finish(place, Err(error), None),
         }
     }
 
@@ -534,8 +537,8 @@ impl Session {
     }
 }
 
-/// The outcome of a request's run, or why it stopped; `None` if the request is finished already.
-type Run = Option<Result<Outcome, Stop>>;
+/// The outcome of a request's run and what it has done besides, or why it stopped; `None` if the request is finished already.
+type Run = Option<Result<(Outcome, Option<Effect>), Stop>>;
 
 #[cfg(all(test, feature = "local"))]
 #[path = "session_test.rs"]

@@ -5,6 +5,7 @@ use crate::{
     consensus::{Checkpoint, Network},
     dev::PrivateKey,
     light::{ClientConfig, HeaderSync, Now, Unproven},
+    rpc::envelope::BATCH_LIMIT,
     types::Transaction,
 };
 
@@ -15,13 +16,19 @@ fn pin() -> PinnedHead {
     PinnedHead::new(&HeaderSync::new(network, checkpoint), Arc::new(config), Now::default())
 }
 
+/// A session of the host itself.
+fn open(pinned: PinnedHead, message: &str) -> Session {
+    let dispatcher = Dispatcher::new();
+    let message = Message::read(message.as_bytes(), &dispatcher, BATCH_LIMIT);
+    Session::new(&dispatcher, Arc::default(), pinned, message)
+}
+
 /// The answer of a client without upstreams.
 fn without_upstreams(message: &str) -> String {
     let mut pinned = pin();
     pinned.roster.clear();
-    let mut session = Session::new(&Dispatcher::new(), Arc::default(), pinned, message.as_bytes());
-    match session.step(&FactCache::new(), None, &|| false) {
-        SessionStep::Done(Some(answer)) => answer.body,
+    match open(pinned, message).step(&FactCache::new(), None, &|| false) {
+        SessionStep::Done(reply) => reply.into_text().unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -39,8 +46,7 @@ fn a_transaction_is_refused_when_there_is_no_upstream() {
 
 #[test]
 fn a_session_tells_whether_its_message_needs_filters() {
-    let needs =
-        |message: &str| Session::new(&Dispatcher::new(), Arc::default(), pin(), message.as_bytes()).watches();
+    let needs = |message: &str| open(pin(), message).watches();
     let call = |method: &str, params: &str| {
         alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
     };
@@ -62,9 +68,9 @@ fn a_batch_of_more_requests_than_the_limit_is_refused() {
 /// The error of this client itself rests on no upstream.
 #[test]
 fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
-    let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
     let answer = |bytes: usize| {
-        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), message);
+        let mut session = open(pin(), message);
         let request = session.exchange.requests().next().unwrap();
         let refusal = Refusal::NoStateProofs { number: 5 };
         session.polls.push(Poll::unproven(0, request, &session.pinned, refusal).unwrap());
@@ -73,7 +79,7 @@ fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
             alloc::vec![Ok(serde_json::value::RawValue::from_string(text).unwrap())],
             &FactCache::new(),
         );
-        session.exchange.answer().unwrap().body
+        session.exchange.reply().into_text().unwrap()
     };
     assert!(answer(10).ends_with(r#""0000000000","level":"unproven"}"#), "{}", answer(10));
     let refused = answer(10 << 20);
@@ -82,7 +88,7 @@ fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
 
 #[test]
 fn blocks_of_a_message_are_counted_in_bytes() {
-    let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), b"{}");
+    let mut session = open(pin(), "{}");
     session.own.merge(FactStore { block_bytes: 5, ..FactStore::default() });
     session.own.merge(FactStore { block_bytes: 7, ..FactStore::default() });
     assert_eq!(session.fact_bytes(), 12);
@@ -90,9 +96,11 @@ fn blocks_of_a_message_are_counted_in_bytes() {
 
 #[test]
 fn a_batch_of_notifications_has_no_answer() {
-    let message = br#"[{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"eth_chainId"}]"#;
-    let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), message);
-    assert!(matches!(session.step(&FactCache::new(), None, &|| false), SessionStep::Done(None)));
+    let message = r#"[{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"eth_chainId"}]"#;
+    let SessionStep::Done(reply) = open(pin(), message).step(&FactCache::new(), None, &|| false) else {
+        panic!("nothing is fetched")
+    };
+    assert!(reply.into_text().is_none());
 }
 
 /// The responses of a round are kept until all have arrived.
@@ -106,7 +114,7 @@ fn a_long_batch_of_transactions_is_sent_in_rounds() {
     let message = alloc::format!("[{}]", alloc::vec![send; 1_000].join(","));
     let mut pinned = pin();
     pinned.roster.truncate(1);
-    let mut session = Session::new(&Dispatcher::new(), Arc::default(), pinned, message.as_bytes());
+    let mut session = open(pinned, &message);
     let (cache, mut rounds) = (FactCache::new(), 0);
     let answer = loop {
         match session.step(&cache, None, &|| false) {
@@ -118,7 +126,7 @@ fn a_long_batch_of_transactions_is_sent_in_rounds() {
                 session.feed(failed.collect(), &cache);
                 rounds += 1;
             }
-            SessionStep::Done(answer) => break answer.unwrap().body,
+            SessionStep::Done(answer) => break answer.into_text().unwrap(),
         }
     };
     assert!(rounds >= 1_000 / MAX_REQUESTS, "{rounds}");

@@ -7,12 +7,45 @@ use alloy_primitives::Address;
 use serde_json::value::RawValue;
 
 use super::{
-    dev, filters, logs, message,
+    call_object, dev,
+    envelope::Call,
+    filters, logs,
     method::{Method, Subject},
-    params::Params,
+    params::{BlockParam, Params},
     trace,
 };
 use crate::types::Transaction;
+
+impl Call {
+    /// The parameters; `None` if the method does not exist, or takes fewer or more: then no handler runs.
+    pub fn params(&self) -> Option<Params<'_>> {
+        let row = self.row?;
+        Params::new(&self.params, row.required(), row.params.len()).ok()
+    }
+
+    /// The filter that the call polls, reads or removes.
+    pub fn filter(&self) -> Option<u128> {
+        let row = self.row.filter(|row| row.is_about_filters())?;
+        let about = row.params.first().is_some_and(|param| param.subject == Subject::Filter);
+        filters::id(self.params().filter(|_| about)?).ok()?
+    }
+
+    /// The numbers of blocks that the parameters name: of blocks, and the ends of ranges.
+    pub fn blocks(&self) -> Vec<u64> {
+        let (Some(row), Some(params)) = (self.row, self.params()) else { return Vec::new() };
+        let named = row.params.iter().enumerate().flat_map(|(position, param)| match param.kind {
+            "BLOCK" => params.call_block(position).into_iter().collect(),
+            "LOG_FILTER" => logs::ends(params, position),
+            "TRACE_FILTER" => trace::Filter::ends(params),
+            _ => Vec::new(),
+        });
+        let number = |block| match block {
+            BlockParam::Number(number, _) => number,
+            _ => None,
+        };
+        named.filter_map(number).collect()
+    }
+}
 
 impl Method {
     /// The contracts that the parameters of a call of this method refer to; `None` if they may refer to any: a filter without an
@@ -25,7 +58,7 @@ impl Method {
             match param.subject {
                 Subject::Plain | Subject::Account | Subject::Overrides | Subject::Filter => {}
                 Subject::Contract => all.push(params.address(position).ok()?),
-                Subject::Call => all.push(message::message(params).ok()?.to?),
+                Subject::Call => all.push(call_object::message(params).ok()?.to?),
                 Subject::Transaction => all.push(dev::receiver(params)?),
                 Subject::Signed => all.push(Transaction::decode(&params.data(position).ok()?).ok()?.to?),
                 Subject::Logs => all.extend(logs::senders(params, position)?),
@@ -42,7 +75,7 @@ impl Method {
     /// Whether a call of this method has overrides of state, or some that its handler refuses.
     pub fn overrides(&self, values: &[Box<RawValue>]) -> bool {
         let Ok(params) = Params::new(values, self.required(), self.params.len()) else { return false };
-        let has_some = || message::overrides(params).map_or(true, |given| !given.accounts.is_empty());
+        let has_some = || call_object::overrides(params).map_or(true, |given| !given.accounts.is_empty());
         self.params.iter().any(|param| param.subject == Subject::Overrides) && has_some()
     }
 }

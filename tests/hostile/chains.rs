@@ -242,7 +242,7 @@ fn a_reorganisation_between_rounds() {
     let mut step = first;
     let reply = loop {
         match step {
-            rootlight::rpc::SessionStep::Done(reply) => break reply.unwrap(),
+            rootlight::rpc::SessionStep::Done(reply) => break reply,
             rootlight::rpc::SessionStep::Fetch(requests) => {
                 let answers =
                     requests.iter().map(|request| world.actors[0].answer(&request.request)).collect();
@@ -251,7 +251,7 @@ fn a_reorganisation_between_rounds() {
         }
         step = world.client.step(&mut session, &|| false);
     };
-    let answer: Value = serde_json::from_str(&reply.body).unwrap();
+    let answer: Value = serde_json::from_str(&reply.into_text().unwrap()).unwrap();
     let number = &answer["result"]["number"];
     assert!(answer.get("error").is_some() || number == "0x9b", "{answer}");
 }

@@ -168,7 +168,7 @@ impl<'a> World<'a> {
             let requests = match self.client.step(&mut session, &|| false) {
                 SessionStep::Done(reply) => {
                     self.client.close(session);
-                    return serde_json::from_str(&reply.unwrap().body).unwrap();
+                    return serde_json::from_str(&reply.into_text().unwrap()).unwrap();
                 }
                 SessionStep::Fetch(requests) => requests,
             };

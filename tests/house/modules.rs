@@ -303,6 +303,12 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         self.tokens(item.tokens.clone());
     }
 
+    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        if let syn::Meta::List(list) = &attribute.meta {
+            self.tokens(list.tokens.clone());
+        }
+    }
+
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {
         // `pub(in path)` imports nothing.
     }

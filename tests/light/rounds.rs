@@ -406,7 +406,7 @@ fn interrupted_runs_end_with_an_error() {
         let mut session = light.client.open(message.as_bytes(), Now::default());
         let answer: Value = loop {
             match light.client.step(&mut session, &|| true) {
-                SessionStep::Done(reply) => break serde_json::from_str(&reply.unwrap().body).unwrap(),
+                SessionStep::Done(reply) => break serde_json::from_str(&reply.into_text().unwrap()).unwrap(),
                 SessionStep::Fetch(requests) => {
                     let answers =
                         requests.iter().map(|asked| light.upstream.answer(&asked.request)).collect();

@@ -24,7 +24,7 @@ fn call(dev: &mut Dev, code: &str, block: &str) -> String {
 /// The answer must be that of a run without an attempt.
 fn attempt(dev: &mut Dev, message: &str) -> (bool, u64, Value) {
     let snapshot = dev.client.snapshot();
-    let mut tried = LocalMessage::new(&dev.client.dispatcher(), Arc::default(), message.as_bytes());
+    let mut tried = LocalMessage::read_from(&dev.client.dispatcher(), Arc::default(), message.as_bytes());
     assert!(tried.may_be_short());
     let asked = Cell::new(0);
     let interrupt = || {
@@ -32,7 +32,7 @@ fn attempt(dev: &mut Dev, message: &str) -> (bool, u64, Value) {
         false
     };
     let ended = tried.begin(&*snapshot, dev.now, &interrupt);
-    let answer = tried.read(&*snapshot, dev.now, &|| false).unwrap().body;
+    let answer = tried.read(&*snapshot, dev.now, &|| false).into_text().unwrap();
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!(answer, dev.send(message));
     (ended, asked.get(), answer)

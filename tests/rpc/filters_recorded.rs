@@ -79,8 +79,8 @@ fn call(client: &mut LocalClient, method: &str, params: &Value) -> Result<Value,
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let message = client.open(message.as_bytes());
     let moment = Moment { now: 0, entropy: B256::ZERO };
-    let reply = client.answer(message, moment, &|| false).unwrap();
-    let mut answer: Value = serde_json::from_str(&reply.body).unwrap();
+    let reply = client.answer(message, moment, &|| false).into_text().unwrap();
+    let mut answer: Value = serde_json::from_str(&reply).unwrap();
     match answer.get_mut("error") {
         Some(error) => Err(error.take()),
         None => Ok(answer["result"].take()),

@@ -18,10 +18,10 @@ use support::{
 /// A call over this connection.
 fn ask(dev: &mut Dev, connection: Connection, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    let message = LocalMessage::new(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
+    let message = LocalMessage::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
     let moment = Moment { now: dev.now, entropy: B256::repeat_byte(9) };
-    let answer = dev.client.answer(message, moment, &|| false).unwrap();
-    serde_json::from_str(&answer.body).unwrap()
+    let answer = dev.client.answer(message, moment, &|| false).into_text().unwrap();
+    serde_json::from_str(&answer).unwrap()
 }
 
 fn hosted(dev: &mut Dev, method: &str, params: Value) -> Value {

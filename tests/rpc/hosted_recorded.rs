@@ -70,9 +70,9 @@ impl Hosted {
         let client = if pool { &mut self.dev } else { &mut self.follower };
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let connection = Connection::new(1, 1).with_operator(false).with_profile(Profile::Hosted);
-        let message = LocalMessage::new(&client.dispatcher(), Arc::new(connection), message.as_bytes());
-        let answer = client.answer(message, MOMENT, &|| false).unwrap();
-        let mut answer: Value = serde_json::from_str(&answer.body).unwrap();
+        let message = LocalMessage::read_from(&client.dispatcher(), Arc::new(connection), message.as_bytes());
+        let answer = client.answer(message, MOMENT, &|| false).into_text().unwrap();
+        let mut answer: Value = serde_json::from_str(&answer).unwrap();
         match answer.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(answer["result"].take()),

@@ -95,9 +95,10 @@ fn a_follower_answers_as_the_table_says() {
         let mut arguments = fixture.arguments(method.name);
         let mut ask = |name: &str, params: &Value| -> Value {
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).to_string();
-            let message = LocalMessage::new(&client.dispatcher(), connection.clone(), message.as_bytes());
+            let message =
+                LocalMessage::read_from(&client.dispatcher(), connection.clone(), message.as_bytes());
             let moment = Moment { now: fixture.dev.now, entropy: B256::repeat_byte(9) };
-            serde_json::from_str(&client.answer(message, moment, &|| false).unwrap().body).unwrap()
+            serde_json::from_str(&client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
         };
         // Filters and subscriptions are the follower's own.
         if ["eth_getFilterChanges", "eth_getFilterLogs"].contains(&method.name) {

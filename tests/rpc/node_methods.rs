@@ -144,9 +144,10 @@ fn only_the_operator_may_ban_and_see_reputations() {
     let mut ask = |connection: Connection, method: &str| -> Value {
         let params = if method.ends_with("Address") { json!(["192.0.2.7"]) } else { json!([]) };
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let message = LocalMessage::new(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
+        let message =
+            LocalMessage::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
         let moment = Moment { now: dev.now, entropy: B256::ZERO };
-        serde_json::from_str(&dev.client.answer(message, moment, &|| false).unwrap().body).unwrap()
+        serde_json::from_str(&dev.client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
     };
     for method in
         ["sco_banAddress", "sco_unbanAddress", "sco_bannedAddresses", "sco_peerList", "sco_reputationSummary"]

@@ -20,10 +20,10 @@ const OBJECTS: [&str; 7] =
 fn ask(dev: &mut Dev, method: &str, params: &Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let connection = Arc::new(Connection::default().with_subscriptions(100));
-    let message = LocalMessage::new(&dev.client.dispatcher(), connection, message.as_bytes());
+    let message = LocalMessage::read_from(&dev.client.dispatcher(), connection, message.as_bytes());
     let moment = Moment { now: dev.now, entropy: B256::repeat_byte(9) };
-    let answer = dev.client.answer(message, moment, &|| false).unwrap();
-    serde_json::from_str(&answer.body).unwrap()
+    let answer = dev.client.answer(message, moment, &|| false).into_text().unwrap();
+    serde_json::from_str(&answer).unwrap()
 }
 
 /// A value that the method accepts.

@@ -47,19 +47,23 @@ fn signed(dev: &mut Dev, from: &str, nonce: u64) -> Value {
 /// Answers as hosts do: what only reads on a snapshot, the rest on the node.
 fn ask(dev: &mut Dev, connection: &Arc<Connection>, method: &str, params: &Value) -> Value {
     let text = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    let message = LocalMessage::new(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    let message = LocalMessage::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
     if !message.reads_only() {
         return dev.ask_over(connection, method, params);
     }
     let (snapshot, now) = (dev.client.snapshot(), dev.now);
-    let mut begun = LocalMessage::new(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    let mut begun = LocalMessage::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
     begun.begin(&*snapshot, now, &|| false);
     let [read, begun] =
-        [message, begun].map(|message| message.read(&*snapshot, now, &|| false).unwrap().body);
+        [message, begun].map(|message| message.read(&*snapshot, now, &|| false).into_text().unwrap());
     assert_eq!(read, begun, "{method}");
     let moment = Moment { now, entropy: B256::repeat_byte(9) };
-    let message = LocalMessage::new(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
-    assert_eq!(dev.client.answer(message, moment, &|| false).unwrap().body, read, "{method} on the node");
+    let message = LocalMessage::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    assert_eq!(
+        dev.client.answer(message, moment, &|| false).into_text().unwrap(),
+        read,
+        "{method} on the node"
+    );
     serde_json::from_str(&read).unwrap()
 }
 

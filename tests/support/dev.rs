@@ -54,9 +54,10 @@ impl Dev {
     /// The whole answer to a call over a connection.
     pub fn ask_over(&mut self, connection: &Arc<Connection>, method: &str, params: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let message = LocalMessage::new(&self.client.dispatcher(), connection.clone(), message.as_bytes());
+        let message =
+            LocalMessage::read_from(&self.client.dispatcher(), connection.clone(), message.as_bytes());
         let moment = Moment { now: self.now, entropy: B256::repeat_byte(9) };
-        serde_json::from_str(&self.client.answer(message, moment, &|| false).unwrap().body).unwrap()
+        serde_json::from_str(&self.client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
     }
 
     pub fn send(&mut self, message: &str) -> Value {
@@ -68,7 +69,7 @@ impl Dev {
             let moment = Moment { now: self.now, entropy: keccak256(self.messages.to_be_bytes()) };
             self.client.answer(message, moment, &|| false)
         };
-        serde_json::from_str(&reply.unwrap().body).unwrap()
+        serde_json::from_str(&reply.into_text().unwrap()).unwrap()
     }
 
     /// The result; an error is a failure of the test.

@@ -74,9 +74,9 @@ impl Executed {
     /// The answer to a call. An error is returned as its `error` object.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let message = LocalMessage::new(&self.dispatcher, Arc::default(), message.as_bytes());
-        let reply = message.read(self, 0, &|| false).unwrap();
-        let mut answer: Value = serde_json::from_str(&reply.body).unwrap();
+        let message = LocalMessage::read_from(&self.dispatcher, Arc::default(), message.as_bytes());
+        let reply = message.read(self, 0, &|| false).into_text().unwrap();
+        let mut answer: Value = serde_json::from_str(&reply).unwrap();
         match answer.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(answer["result"].take()),

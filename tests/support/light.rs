@@ -55,9 +55,9 @@ impl Upstream {
     /// The honest answer; an error is returned as its `error` object.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let message = LocalMessage::new(&self.dispatcher, Arc::default(), message.as_bytes());
-        let reply = message.read(&*self.chain, 1_900_000_000, &|| false).unwrap();
-        let mut answer: Value = serde_json::from_str(&reply.body).unwrap();
+        let message = LocalMessage::read_from(&self.dispatcher, Arc::default(), message.as_bytes());
+        let reply = message.read(&*self.chain, 1_900_000_000, &|| false).into_text().unwrap();
+        let mut answer: Value = serde_json::from_str(&reply).unwrap();
         match answer.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(answer["result"].take()),
@@ -182,14 +182,17 @@ impl Light {
     pub fn message(&mut self, message: &Value) -> Value {
         let (text, now) = (message.to_string(), Now { unix: 0, millis: self.now });
         let mut session = match &self.connection {
-            Some(connection) => self.client.open_from(connection.clone(), text.as_bytes(), now),
+            Some(connection) => {
+                let message = self.client.read(text.as_bytes(), connection);
+                self.client.open_from(connection.clone(), message, now)
+            }
             None => self.client.open(text.as_bytes(), now),
         };
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
                 SessionStep::Done(reply) => {
                     self.client.close(session);
-                    return serde_json::from_str(&reply.unwrap().body).unwrap();
+                    return serde_json::from_str(&reply.into_text().unwrap()).unwrap();
                 }
                 SessionStep::Fetch(requests) => {
                     self.rounds += 1;

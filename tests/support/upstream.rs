@@ -253,7 +253,7 @@ impl<'a> Harness<'a> {
                     if !self.forgetful {
                         self.client.close(session);
                     }
-                    return reply.map(|reply| serde_json::from_str(&reply.body).unwrap());
+                    return reply.into_text().map(|text| serde_json::from_str(&text).unwrap());
                 }
                 SessionStep::Fetch(requests) => {
                     let calls: Vec<UpstreamRequest> =

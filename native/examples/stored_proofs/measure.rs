@@ -105,7 +105,7 @@ pub(crate) fn run() -> Result<(), Failure> {
             let params = json!([address, slots, format!("{block:#x}")]);
             let message =
                 json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getProof", "params": params}).to_string();
-            let body = runtime.block_on(service.answer(message.into_bytes())).body().ok_or("no answer")?;
+            let body = runtime.block_on(service.answer(message.into_bytes())).into_text().ok_or("no answer")?;
             if body.contains("\"error\"") { Err(body.into()) } else { Ok(()) }
         })?;
         println!("{name}: {whole:.1} us, {:.0} a second, {:.2} times the reads", 1e6 / whole, whole / disk);

@@ -211,7 +211,7 @@ mod tests {
             "data": format!("0xccf417ae{}", words.concat()), "gas": "0x100000",
         });
         let call = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [transaction]});
-        let answer = service.answer(call.to_string().into_bytes()).await.body().unwrap();
+        let answer = service.answer(call.to_string().into_bytes()).await.into_text().unwrap();
         assert!(answer.contains("result"), "{answer}");
         service
     }

@@ -81,7 +81,8 @@ impl Reader<'_> {
     /// Asks the light client; an error is its message.
     async fn ask(&self, method: &str, params: Value) -> Result<Value, String> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let body = self.service.answer(message.to_string().into_bytes()).await.body().unwrap_or_default();
+        let body =
+            self.service.answer(message.to_string().into_bytes()).await.into_text().unwrap_or_default();
         let mut body: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
         match body.get_mut("error") {
             Some(error) => Err(error["message"].as_str().unwrap_or("unknown error").to_owned()),

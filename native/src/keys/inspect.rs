@@ -1,15 +1,11 @@
 //! What a message asks of a key: the methods that it calls, what they weigh, and whether the key allows them.
 
-use std::sync::LazyLock;
-
 use alloy_primitives::Address;
-use rootlight::rpc::envelope::{Call, Entry, Id, MAX_BATCH, Message};
-use rootlight::rpc::{BRIEF_COST, Dispatcher, Method};
+use rootlight::rpc::envelope::Call;
+use rootlight::rpc::{BRIEF_COST, Message, Method};
 
 use super::meter::Charge;
 use super::rules::Rules;
-
-static TABLE: LazyLock<Dispatcher> = LazyLock::new(Dispatcher::new);
 
 /// Longest name of a method that an error repeats, in characters.
 const SHOWN: usize = 60;
@@ -21,8 +17,6 @@ pub(crate) struct Inspected {
     pub(crate) charge: Charge,
     /// The first thing that the key does not allow.
     pub(crate) unfit: Option<Unfit>,
-    /// The id of a single call.
-    pub(crate) id: Id,
 }
 
 /// Why a key does not allow a message.
@@ -39,30 +33,21 @@ pub(crate) enum Unfit {
     StateOverride,
 }
 
-/// Reads a message. One that is not JSON-RPC counts as one request; its error is the service's.
-pub(crate) fn inspect(message: &[u8], rules: &Rules) -> Inspected {
-    let (entries, single) = match Message::parse(message, MAX_BATCH) {
-        Ok(Message::Single(entry)) => (vec![entry], true),
-        Ok(Message::Batch(entries)) => (entries, false),
-        Ok(Message::EmptyBatch) | Err(_) => (Vec::new(), false),
-    };
+/// What a message asks of a key. One that is not JSON-RPC counts as one request; its error is the service's.
+pub(crate) fn inspect(message: &Message, rules: &Rules) -> Inspected {
     let mut charge = Charge::default();
     let mut unfit = None;
-    for entry in &entries {
-        let row = entry.call.as_ref().ok().and_then(|call| TABLE.find(&call.method));
+    for entry in message.entries() {
+        let row = entry.call.as_ref().ok().and_then(|call| call.row);
         charge.weight = charge.weight.saturating_add(row.map_or(1, weight));
         count(&mut charge.classes, row.map_or("unknown", Method::namespace));
         if let (None, Ok(call)) = (&unfit, &entry.call) {
-            unfit = refuse(call, row, rules);
+            unfit = refuse(call, rules);
         }
     }
-    charge.requests = u32::try_from(entries.len()).unwrap_or(u32::MAX).max(1);
+    charge.requests = u32::try_from(message.entries().len()).unwrap_or(u32::MAX).max(1);
     charge.weight = charge.weight.max(1);
-    let id = match entries.into_iter().next() {
-        Some(Entry { id, .. }) if single => id,
-        _ => Id::Unknown,
-    };
-    Inspected { charge, unfit, id }
+    Inspected { charge, unfit }
 }
 
 /// The weight of a method in requests: one, and one more for each further [`BRIEF_COST`] of its cost.
@@ -77,12 +62,12 @@ fn count(classes: &mut Vec<(&'static str, u32)>, class: &'static str) {
     }
 }
 
-fn refuse(call: &Call, row: Option<&'static Method>, rules: &Rules) -> Option<Unfit> {
-    if !rules.allows(&call.method, row) {
+fn refuse(call: &Call, rules: &Rules) -> Option<Unfit> {
+    if !rules.allows(&call.method, call.row) {
         let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
         return Some(Unfit::Method(call.method.chars().filter(plain).take(SHOWN).collect()));
     }
-    let row = row?;
+    let row = call.row?;
     if !rules.state_override && row.overrides(&call.params) {
         return Some(Unfit::StateOverride);
     }
@@ -99,6 +84,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::service::{dispatcher, read};
 
     const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
     const OTHER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
@@ -108,7 +94,7 @@ mod tests {
     }
 
     fn see(message: &Value, rules: &Rules) -> Inspected {
-        inspect(message.to_string().as_bytes(), rules)
+        inspect(&read(message.to_string().as_bytes()), rules)
     }
 
     #[test]
@@ -116,24 +102,16 @@ mod tests {
         let rules = Rules::default();
         let weight = |method: &str| see(&call(method, json!([])), &rules).charge.weight;
         assert_eq!((weight("eth_chainId"), weight("eth_getBalance"), weight("nonsense")), (1, 1, 1));
-        let row = TABLE.find("trace_filter").unwrap();
+        let row = dispatcher().find("trace_filter").unwrap();
         assert_eq!(weight("trace_filter"), u64::from(row.cost / BRIEF_COST));
         let batch = json!([call("eth_chainId", json!([])), call("trace_filter", json!([{}])), 5]);
         let charge = see(&batch, &rules).charge;
         assert_eq!((charge.requests, charge.weight), (3, 2 + weight("trace_filter")));
         assert_eq!(charge.classes, [("eth", 1), ("trace", 1), ("unknown", 1)]);
         for unusable in ["", "{", "[]", "5"] {
-            let charge = inspect(unusable.as_bytes(), &rules).charge;
+            let charge = inspect(&read(unusable.as_bytes()), &rules).charge;
             assert_eq!((charge.requests, charge.weight), (1, 1), "{unusable}");
         }
-    }
-
-    #[test]
-    fn the_id_of_a_single_call_is_kept_as_received() {
-        let id = |text: &str| inspect(text.as_bytes(), &Rules::default()).id.as_json().to_owned();
-        assert_eq!(id(r#"{"id":1.50,"method":"m"}"#), "1.50");
-        assert_eq!(id(r#"[{"id":1,"method":"m"}]"#), "null");
-        assert_eq!(id(r#"{"method":"m"}"#), "null");
     }
 
     #[test]
@@ -175,7 +153,7 @@ mod tests {
         // Two receivers: whichever of them the engine would take, the call is not allowed.
         let twice =
             format!(r#"{{"id":1,"method":"eth_call","params":[{{"to":"{OTHER}","to":"{SHOP}"}},"latest"]}}"#);
-        assert!(inspect(twice.as_bytes(), &rules).unfit.is_some());
+        assert!(inspect(&read(twice.as_bytes()), &rules).unfit.is_some());
     }
 
     /// A signed transaction to this account, or the creation of a contract.

@@ -2,13 +2,13 @@
 
 use alloy_primitives::U256;
 use data_encoding::HEXLOWER_PERMISSIVE;
-use rootlight::rpc::envelope::Message;
 use rootlight::rpc::{Method, Param, Subject, methods};
 use rootlight::types::Transaction;
 use serde_json::{Value, json};
 
 use super::inspect::{Unfit, inspect};
 use super::rules::Rules;
+use crate::service::read;
 
 const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
 const OTHER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
@@ -162,7 +162,7 @@ fn each_parameter_that_could_name_an_account_says_what_it_refers_to() {
 #[test]
 fn a_parameter_that_names_another_contract_is_refused_in_each_form_by_each_name() {
     let rules = Rules { contracts: vec![SHOP.parse().unwrap()], ..Rules::default() };
-    let unfit = |call: &String| inspect(call.as_bytes(), &rules).unfit;
+    let unfit = |call: &String| inspect(&read(call.as_bytes()), &rules).unfit;
     let mut limited = Vec::new();
     for (row, position, subject) in subjects() {
         for value in naming(subject, &[SHOP]).iter().chain(&naming(subject, &[SHOP, SHOP])) {
@@ -190,8 +190,7 @@ fn parameters_by_name_are_no_call() {
         for value in naming(subject, &[OTHER]) {
             let params = json!({row.params[position].name: value});
             let call = json!({"jsonrpc": "2.0", "id": 7, "method": row.name, "params": params}).to_string();
-            let Ok(Message::Single(entry)) = Message::parse(call.as_bytes(), 1) else { panic!("{call}") };
-            assert!(entry.call.is_err(), "{call}");
+            assert!(read(call.as_bytes()).single().unwrap().call.is_err(), "{call}");
         }
     }
 }
@@ -205,8 +204,12 @@ fn overrides_are_refused_in_each_form_by_each_name() {
         for value in [json!({SHOP: {"balance": "0x1"}}), json!({SHOP: {}}), json!([[SHOP, {}]]), json!("x")] {
             for call in calls(row, position, &value) {
                 seen += 1;
-                assert_eq!(inspect(call.as_bytes(), &none).unfit, Some(Unfit::StateOverride), "{call}");
-                assert_eq!(inspect(call.as_bytes(), &all).unfit, None, "{call}");
+                assert_eq!(
+                    inspect(&read(call.as_bytes()), &none).unfit,
+                    Some(Unfit::StateOverride),
+                    "{call}"
+                );
+                assert_eq!(inspect(&read(call.as_bytes()), &all).unfit, None, "{call}");
             }
         }
         for value in [json!({}), json!(null)] {
@@ -214,7 +217,7 @@ fn overrides_are_refused_in_each_form_by_each_name() {
                 // The call object of these calls is no call, which only its handler says.
                 let call =
                     call.replace(r#""params":["0x1""#, &format!(r#""params":[{}"#, json!({"to": SHOP})));
-                assert_eq!(inspect(call.as_bytes(), &none).unfit, None, "{call}");
+                assert_eq!(inspect(&read(call.as_bytes()), &none).unfit, None, "{call}");
             }
         }
     }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
-use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{CarriedError, gate};
@@ -15,7 +14,8 @@ use rootlight::light::{
     ClientConfig, MAX_AGE, OwnNode, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven,
     UpstreamResponse,
 };
-use rootlight::rpc::{Connection, Session, SessionStep};
+use rootlight::rpc::envelope::Id;
+use rootlight::rpc::{Connection, Message, Session, SessionStep};
 use rootlight::types::bans::Bans;
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
@@ -38,7 +38,7 @@ use crate::metrics::{Checked, metrics};
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::{Runs, Size};
 use crate::service::{
-    Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT, Vitals,
+    Caller, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT, Vitals, dispatcher,
 };
 use crate::store::StoreError;
 use crate::upstream::{SharedUpstream, asked_by};
@@ -117,8 +117,6 @@ pub struct LightService {
     options: LightOptions,
     /// Long runs of handlers.
     runs: Arc<Runs>,
-    /// Turns for reading long messages.
-    reads: Arc<Runs>,
     /// Turns for brief runs, which never wait for long ones.
     brief: Arc<Semaphore>,
     syncing: Vec<tokio::task::JoinHandle<()>>,
@@ -130,7 +128,7 @@ pub struct LightService {
 /// What the next step of a session needs.
 enum Next {
     /// A message, and the connection that it arrived on.
-    Start(Bytes, Arc<Connection>),
+    Start(Message, Arc<Connection>),
     /// A session that is not brief and has not run yet.
     Begin(Box<Session>),
     /// A session, and the responses that it waits for.
@@ -224,7 +222,6 @@ impl LightService {
             hedges,
             options,
             runs: Runs::for_this_machine(),
-            reads: Runs::without_pauses(),
             brief,
             syncing,
             bans,
@@ -306,11 +303,11 @@ impl LightService {
     /// The contents of a block of the newest verified chain ([`ToldBlocks::take_contents`]), which upstreams are asked for
     /// if they are not known. `None` if no upstream gives them.
     pub async fn fetch_contents(&self, block: &B256) -> Option<Vec<u8>> {
-        let message =
-            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_getBlockReceipts","params":["{block}"]}}"#);
-        let session = self.shared.client.open_on_newest(message.as_bytes(), sync::now());
+        let hash = serde_json::value::to_raw_value(block).ok()?;
+        let message = Message::of_host("eth_getBlockReceipts", vec![hash], dispatcher());
+        let session = self.shared.client.open_on_newest(message, sync::now());
         let own = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        drop(self.finish(Next::Begin(Box::new(session)), &Bytes::from(message), own).await);
+        drop(self.finish(Next::Begin(Box::new(session)), (Id::Unknown, Size::Single), own).await);
         let shared = self.shared.clone();
         let block = *block;
         tokio::task::spawn_blocking(move || shared.client.contents(&block)).await.ok().flatten()
@@ -339,26 +336,26 @@ impl LightService {
         self.shared.client.sync().fault().is_some()
     }
 
-    async fn converse(&self, message: &Bytes, caller: &Caller) -> HeldAnswer {
+    async fn converse(&self, message: Message, caller: &Caller) -> HeldReply {
+        let id = message.single_id();
         if let Err(reason) = self.entrance.enter().await {
             let pinned = self.shared.client.pin_for(&caller.connection, sync::now());
             let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
             let text = format!("{reason}{}", refusal.unwrap_or_default());
-            return HeldAnswer::failed_apart(message.clone(), NOT_READY, text).await;
+            return HeldReply::failed(id, NOT_READY, &text);
         }
-        let first = Next::Start(message.clone(), caller.connection.clone());
-        self.finish(first, message, caller.peer).await
+        let about = (id, Size::of(&message));
+        self.finish(Next::Start(message, caller.connection.clone()), about, caller.peer).await
     }
 
-    /// Answers a message, or goes on with it.
-    async fn finish(&self, mut next: Next, message: &Bytes, peer: Peer) -> HeldAnswer {
-        let error = |code, text: &'static str| HeldAnswer::failed_apart(message.clone(), code, text);
-        let size = Size::of(message);
+    /// Answers a message, or goes on with it. An error of this host is told under the given id.
+    async fn finish(&self, mut next: Next, (id, size): (Id, Size), peer: Peer) -> HeldReply {
+        let error = |code, text| HeldReply::failed(id.clone(), code, text);
         let mut asked = false;
         let (mut held, mut facts) = (Held::default(), Held::default());
         loop {
             let Some((session, step)) = self.run(next, peer, size).await else {
-                return error(INTERNAL_ERROR, "Internal server error").await;
+                return error(INTERNAL_ERROR, "Internal server error");
             };
             match step {
                 None => next = Next::Begin(session),
@@ -368,21 +365,20 @@ impl LightService {
                     if !hold(&mut held, peer, session.finished_bytes()).await
                         || !hold_facts(&mut facts, session.fact_bytes()).await
                     {
-                        return error(LIMIT_EXCEEDED, NO_ROOM).await;
+                        return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
                     asked = true;
                     let answers = asked_by(peer.asker(), self.ask(requests)).await;
                     next = Next::Feed(session, answers);
                 }
-                Some(SessionStep::Done(answer)) => {
+                Some(SessionStep::Done(reply)) => {
                     self.shared.close(*session);
                     let source = if asked { &metrics().from_upstreams } else { &metrics().from_cache };
                     source.inc();
-                    let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
-                    if !hold(&mut held, peer, bytes).await {
-                        return error(LIMIT_EXCEEDED, NO_ROOM).await;
+                    if !hold(&mut held, peer, reply.bytes()).await {
+                        return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
-                    return HeldAnswer { answer, held, fetched: asked, ..HeldAnswer::default() };
+                    return HeldReply { held, fetched: asked, ..HeldReply::of(reply) };
                 }
             }
         }
@@ -402,14 +398,12 @@ impl LightService {
         }
     }
 
-    async fn converse_in_time(&self, message: Vec<u8>, caller: &Caller) -> HeldAnswer {
-        let message = Bytes::from(message);
-        match tokio::time::timeout(self.options.message_timeout, self.converse(&message, caller)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                // The reference node's message.
-                HeldAnswer::failed_apart(message.clone(), TIMED_OUT, "Execution has got timeout out.").await
-            }
+    async fn converse_in_time(&self, message: Message, caller: &Caller) -> HeldReply {
+        let id = message.single_id();
+        match tokio::time::timeout(self.options.message_timeout, self.converse(message, caller)).await {
+            Ok(reply) => reply,
+            // The reference node's message.
+            Err(_) => HeldReply::failed(id, TIMED_OUT, "Execution has got timeout out."),
         }
     }
 
@@ -417,25 +411,21 @@ impl LightService {
     /// Returns a session without a step if its message turns out not to be brief.
     async fn run(&self, next: Next, peer: Peer, size: Size) -> Option<(Box<Session>, Option<SessionStep>)> {
         let brief = match &next {
-            // Reading a long message takes as long as a run.
-            Next::Start(message, _) => message.len() <= SHORT_JSON,
+            // Decoding long parameters takes as long as a run.
+            Next::Start(message, _) => message.bytes() <= SHORT_JSON,
             Next::Begin(_) => false,
             Next::Feed(session, _) => session.is_brief(),
         };
         // The semaphore is never closed.
         let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
-        let runs = if matches!(next, Next::Start(..)) { &self.reads } else { &self.runs };
-        let place = if brief { None } else { Some(runs.enter(peer, size).await) };
+        let place = if brief { None } else { Some(self.runs.enter(peer, size).await) };
         let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
         let work = priority::spawn_lowered(Some(peer.asker()), move || {
             let _turn = (permit, place);
             let mut session = match next {
                 Next::Start(message, connection) => {
-                    if !brief {
-                        priority::cannot_pause();
-                    }
-                    let session = Box::new(shared.client.open_from(connection, &message, sync::now()));
-                    if !session.is_brief() {
+                    let session = Box::new(shared.client.open_from(connection, message, sync::now()));
+                    if brief && !session.is_brief() {
                         return (session, None);
                     }
                     session
@@ -490,7 +480,7 @@ impl Drop for LightService {
 }
 
 impl Service for LightService {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         Box::pin(self.converse_in_time(message, caller))
     }
 

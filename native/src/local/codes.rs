@@ -74,7 +74,7 @@ mod tests {
                 json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
             let message = self.client.open(message.as_bytes());
             let moment = Moment { now: 1_700_000_000, entropy: B256::ZERO };
-            let answer = self.client.answer(message, moment, &|| false).unwrap().body;
+            let answer = self.client.answer(message, moment, &|| false).into_text().unwrap();
             serde_json::from_str::<Value>(&answer).unwrap()["result"].take()
         }
 

@@ -105,7 +105,7 @@ pub(super) fn request(method: &str, params: Value) -> Value {
 
 pub(super) async fn send(service: &LocalService, message: Value) -> Value {
     let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
+    serde_json::from_str(&answer.into_text().unwrap()).unwrap()
 }
 
 pub(super) async fn get(service: &LocalService, method: &str, params: Value) -> Value {

@@ -184,7 +184,8 @@ async fn compare_traces(disk: &Disk) {
             let filter = json!([{ "fromBlock": "0x0", "fromAddress": sender, "toAddress": recipient }]);
             let message = request("trace_filter", filter);
             let open = client.open(message.to_string().as_bytes());
-            let expected = client.answer(open, moment(&service.parts.entropy), &|| false).unwrap().body;
+            let expected =
+                client.answer(open, moment(&service.parts.entropy), &|| false).into_text().unwrap();
             let expected: Value = serde_json::from_str(&expected).unwrap();
             assert!(expected["result"].is_array(), "{expected}");
             assert_eq!(send(&service, message).await, expected);
@@ -330,7 +331,7 @@ async fn blocks_written_without_the_index_are_added_at_the_next_start() {
         Persist::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, true).unwrap();
     let mut client = LocalClient::new(Box::new(node));
     let message = client.open(logging(0, 1, 2).to_string().as_bytes());
-    client.answer(message, Moment { now: 1_800_000_000, entropy: B256::ZERO }, &|| false).unwrap();
+    client.answer(message, Moment { now: 1_800_000_000, entropy: B256::ZERO }, &|| false);
     let settled = client.node().take_settled();
     persist.save_without_index(client.node().local(), settled).unwrap();
     drop((persist, client));

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rootlight::engine::Snapshot;
-use rootlight::rpc::{Answer, LocalMessage, Reply};
+use rootlight::rpc::{LocalMessage, Reply, ReplyOrLogs};
 
 use super::attempts::Attempts;
 use super::parts::{Parts, Writer, changed, lock, moment, publish};
@@ -28,7 +28,7 @@ pub(super) struct Job {
 impl Job {
     /// Answers the message if that takes no longer than moving it to another thread: it is brief, needs no disk and
     /// does not wait for another writer. Returns the job otherwise.
-    pub(super) fn run_if_brief(self) -> Result<Result<Option<Answer>, StoreError>, Self> {
+    pub(super) fn run_if_brief(self) -> Result<Result<Reply, StoreError>, Self> {
         if !self.message.is_brief() {
             return Err(self);
         }
@@ -44,7 +44,7 @@ impl Job {
     }
 
     /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
-    pub(super) fn attempt(mut self, attempts: &Attempts, peer: Peer) -> Result<Option<Answer>, Self> {
+    pub(super) fn attempt(mut self, attempts: &Attempts, peer: Peer) -> Result<Reply, Self> {
         if !self.message.may_be_short() || !attempts.allows(peer) {
             return Err(self);
         }
@@ -56,12 +56,12 @@ impl Job {
         if ended { Ok(self.read_whole()) } else { Err(self) }
     }
 
-    pub(super) fn run(self) -> Result<Reply, StoreError> {
+    pub(super) fn run(self) -> Result<ReplyOrLogs, StoreError> {
         if self.message.reads_only() {
             return Ok(if self.takes_pieces {
                 self.read(LocalMessage::read_or_stream)
             } else {
-                Reply::Whole(self.read_whole())
+                ReplyOrLogs::Reply(self.read_whole())
             });
         }
         if self.message.changes_chain() {
@@ -69,10 +69,10 @@ impl Job {
         }
         let parts = self.parts.clone();
         let mut writer = lock(&parts.writer);
-        self.write(&mut writer).map(Reply::Whole)
+        self.write(&mut writer).map(ReplyOrLogs::Reply)
     }
 
-    fn read_whole(self) -> Option<Answer> {
+    fn read_whole(self) -> Reply {
         self.read(LocalMessage::read)
     }
 
@@ -86,7 +86,7 @@ impl Job {
         read(self.message, &*view, now, &interrupt)
     }
 
-    fn write(self, writer: &mut Writer) -> Result<Option<Answer>, StoreError> {
+    fn write(self, writer: &mut Writer) -> Result<Reply, StoreError> {
         let Self { message, parts, .. } = self;
         let changes_chain = message.changes_chain();
         // The time limit does not include waiting for other writers.
@@ -95,13 +95,13 @@ impl Job {
             priority::pause();
             started.elapsed() > limit || parts.state.stopping.load(Ordering::Relaxed)
         };
-        let answer = writer.change(&parts.state, parts.options.blocks(), |client| {
+        let reply = writer.change(&parts.state, parts.options.blocks(), |client| {
             client.answer(message, moment(&parts.entropy), &interrupt)
         })?;
         publish(&parts.snapshot, &writer.client);
         if changes_chain {
             changed(&parts.changes);
         }
-        Ok(answer)
+        Ok(reply)
     }
 }

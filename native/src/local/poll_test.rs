@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::disk_test::{get, node, request};
 use super::*;
 use crate::runs::Runs;
-use crate::service::{HeldAnswer, Peer};
+use crate::service::{Peer, read};
 
 fn service() -> LocalService {
     LocalService::new(Box::new(node(None)), LocalOptions::default(), Entropy::from_system().unwrap(), None)
@@ -18,9 +18,14 @@ fn caller() -> Caller {
 }
 
 async fn ask(service: &LocalService, caller: &Caller, method: &str, params: Value) -> Value {
-    let message = request(method, params).to_string().into_bytes();
-    let answer: HeldAnswer = service.answer_to(caller, message).await;
-    serde_json::from_str::<Value>(&answer.body().unwrap()).unwrap()["result"].take()
+    let message = read(request(method, params).to_string().as_bytes());
+    let answer = service.answer_to(caller, message).await;
+    serde_json::from_str::<Value>(&answer.into_text().unwrap()).unwrap()["result"].take()
+}
+
+/// The number of a subscription.
+fn number(id: &Value) -> u128 {
+    u128::from_str_radix(id.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap()
 }
 
 /// The results in notifications.
@@ -36,9 +41,7 @@ async fn a_poll_on_the_calling_thread_gives_what_a_message_gives() {
     let (mut ids, mut told) = (Vec::new(), 0);
     for params in [json!(["newHeads"]), json!(["newPendingTransactions"]), json!(["syncing"])] {
         for caller in &callers {
-            ids.push(
-                ask(&service, caller, "eth_subscribe", params.clone()).await.as_str().unwrap().to_owned(),
-            );
+            ids.push(number(&ask(&service, caller, "eth_subscribe", params.clone()).await));
         }
     }
     let from = get(&service, "eth_accounts", json!([])).await[0].clone();
@@ -51,20 +54,19 @@ async fn a_poll_on_the_calling_thread_gives_what_a_message_gives() {
         }
         for ids in ids.chunks(callers.len()) {
             let [here, too, by_message] = ids else { panic!("three subscriptions") };
-            let found = service.poll_here(&callers[0], here).unwrap();
-            let shared = service.poll_here(&callers[1], too).unwrap();
-            let expected = poll_by_message(&service, &callers[2], by_message).await;
+            let found = service.poll_here(&callers[0], *here).unwrap();
+            let shared = service.poll_here(&callers[1], *too).unwrap();
+            let expected = news_by_message(&service, &callers[2], *by_message).await.0;
             assert_eq!((results(&found), found.is_gone), (results(&expected), false), "round {round}");
             assert_eq!(results(&shared), results(&expected), "round {round}");
             told += expected.texts.len();
         }
     }
     assert!(told >= 6, "{told}");
-    assert!(service.poll_here(&callers[0], "0x1").unwrap().is_gone);
-    assert!(service.poll_here(&callers[0], "nonsense").is_none());
-    let unsubscribed = ask(&service, &callers[0], "eth_unsubscribe", json!([ids[0]])).await;
+    assert!(service.poll_here(&callers[0], 1).unwrap().is_gone);
+    let unsubscribed = ask(&service, &callers[0], "eth_unsubscribe", json!([format!("{:#x}", ids[0])])).await;
     assert_eq!(unsubscribed, true);
-    assert!(service.poll_here(&callers[0], &ids[0]).unwrap().is_gone);
+    assert!(service.poll_here(&callers[0], ids[0]).unwrap().is_gone);
 }
 
 #[tokio::test]
@@ -72,7 +74,7 @@ async fn a_poll_does_not_wait_for_a_writer() {
     let service = service();
     let caller = caller();
     let id = ask(&service, &caller, "eth_subscribe", json!(["newHeads"])).await;
-    let id = id.as_str().unwrap();
+    let id = number(&id);
     let parts = service.parts.clone();
     let writer = lock(&parts.writer);
     assert!(service.poll_here(&caller, id).is_none());
@@ -94,7 +96,7 @@ async fn a_call_that_takes_long_is_tried_and_moves_to_another_thread() {
     service.attempts.start_again(Duration::MAX);
     ask(&service, &caller, "eth_call", stops.clone()).await;
     service.attempts.start_again(Duration::ZERO);
-    let long = request("eth_call", loops).to_string().into_bytes();
+    let long = read(request("eth_call", loops).to_string().as_bytes());
     let mut waiting = service.answer_to(&caller, long);
     let soon = Duration::from_millis(200);
     assert!(tokio::time::timeout(soon, &mut waiting).await.is_err(), "it waits for a place");
@@ -102,7 +104,7 @@ async fn a_call_that_takes_long_is_tried_and_moves_to_another_thread() {
     let other = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9))), None);
     ask(&service, &other, "eth_call", stops).await;
     drop(taken);
-    assert!(waiting.await.body().unwrap().contains("error"), "out of gas");
+    assert!(waiting.await.into_text().unwrap().contains("error"), "out of gas");
 }
 
 /// A poll of logs, or of a subscription that was not polled for a while, runs on another thread.
@@ -111,14 +113,14 @@ async fn a_poll_that_may_be_long_is_left_to_a_message() {
     let service = service();
     let caller = caller();
     let logs = ask(&service, &caller, "eth_subscribe", json!(["logs", {}])).await;
-    assert!(service.poll_here(&caller, logs.as_str().unwrap()).is_none());
+    assert!(service.poll_here(&caller, number(&logs)).is_none());
     let id = ask(&service, &caller, "eth_subscribe", json!(["newHeads"])).await;
-    let id = id.as_str().unwrap();
+    let id = number(&id);
     get(&service, "evm_mine", json!([])).await;
     get(&service, "anvil_mine", json!(["0x3f"])).await;
     assert_eq!(service.poll_here(&caller, id).unwrap().texts.len(), 64);
     get(&service, "anvil_mine", json!(["0x41"])).await;
     assert!(service.poll_here(&caller, id).is_none());
-    assert_eq!(poll_by_message(&service, &caller, id).await.texts.len(), 65);
+    assert_eq!(news_by_message(&service, &caller, id).await.0.texts.len(), 65);
     assert!(service.poll_here(&caller, id).unwrap().texts.is_empty());
 }

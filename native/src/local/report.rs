@@ -1,7 +1,7 @@
 //! Log lines for the user: blocks, failed transactions, failed calls.
 
 use rootlight::dev::DevEvent;
-use rootlight::rpc::Answer;
+use rootlight::rpc::{Reply, RpcError};
 
 use crate::outside::outside;
 
@@ -35,29 +35,26 @@ const EXECUTING: [&str; 4] = ["eth_call", "eth_estimateGas", "eth_sendTransactio
 
 /// The log line for a single call that failed; `None` for other messages and methods. Contracts and callers write parts of
 /// the error.
-pub(super) fn failed_call(answer: &Answer) -> Option<String> {
-    let (method, error) = &**answer.failed.as_ref()?;
-    EXECUTING.contains(method).then(|| format!("{method}: {}", outside(error)))
+pub(super) fn failed_call(reply: &Reply) -> Option<String> {
+    let (row, error) = reply.failed()?;
+    line(row.name, error)
+}
+
+fn line(method: &str, error: &RpcError) -> Option<String> {
+    EXECUTING.contains(&method).then(|| format!("{method}: {}", outside(error)))
 }
 
 #[cfg(test)]
 mod tests {
-    use alloy_primitives::{B256, U256};
-    use rootlight::rpc::RpcError;
-
     use super::*;
     use crate::outside::is_unseen;
+    use alloy_primitives::{B256, U256};
 
     #[test]
     fn failed_calls_give_a_log_line() {
-        let answer = |method, error: Option<RpcError>| Answer {
-            failed: error.map(|error| Box::new((method, error))),
-            ..Answer::default()
-        };
-        let line = failed_call(&answer("eth_call", Some(RpcError::ParameterCount)));
-        assert_eq!(line.as_deref(), Some("eth_call: method parameters invalid"));
-        assert_eq!(failed_call(&answer("eth_call", None)), None);
-        assert_eq!(failed_call(&answer("eth_getBalance", Some(RpcError::ParameterCount))), None);
+        let error = RpcError::ParameterCount;
+        assert_eq!(line("eth_call", &error).as_deref(), Some("eth_call: method parameters invalid"));
+        assert_eq!(line("eth_getBalance", &error), None);
     }
 
     #[test]
@@ -66,9 +63,7 @@ mod tests {
         let text = [&[0x08, 0xc3, 0x79, 0xa0][..], &abi_text(&said)].concat();
         let failed = DevEvent::Failed { hash: B256::ZERO, halt: None, output: text.into() };
         let raw = DevEvent::Failed { hash: B256::ZERO, halt: None, output: vec![1; 4_000_000].into() };
-        let error = RpcError::Halted(said);
-        let call = Answer { failed: Some(Box::new(("eth_call", error))), ..Answer::default() };
-        let lines = [event(&failed), event(&raw), failed_call(&call).unwrap()];
+        let lines = [event(&failed), event(&raw), line("eth_call", &RpcError::Halted(said)).unwrap()];
         assert!(lines[0].contains("forged") && lines[2].contains("forged"), "{lines:?}");
         for line in lines {
             assert!(line.len() < 1_200 && !line.chars().any(is_unseen), "{}", line.len());

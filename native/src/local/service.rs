@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::engine::{Node, View};
-use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, MAX_RESPONSE, Polled, Reply, notification};
+use rootlight::rpc::envelope::Id;
+use rootlight::rpc::{
+    LocalClient, LocalMessage, MAX_RESPONSE, Message, News, Polled, ReplyOrLogs, notification,
+};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -18,12 +20,12 @@ use super::job::Job;
 use super::parts::{Entropy, LocalOptions, Parts, State, Writer, changed, lock, moment, publish};
 use super::{indexing, log_stream, report};
 use crate::bans::HostBans;
-use crate::budget::{self, NO_ROOM};
+use crate::budget::{self, Held, NO_ROOM};
 use crate::priority::{self, SHORT_JSON};
 use crate::recovery::AllProcessors;
 use crate::runs::{Runs, Size};
 use crate::service::{
-    Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, News, Service, Vitals, poll_by_message,
+    Caller, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, Vitals, dispatcher, news_by_message,
 };
 use crate::store::{Persist, StoreError, StoredIndex};
 use crate::unix_time::unix_time;
@@ -34,15 +36,12 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 /// Serves a local chain.
 pub struct LocalService {
     parts: Arc<Parts>,
-    dispatcher: Arc<Dispatcher>,
     /// Decides which messages are tried on the thread that serves their connection.
     attempts: Attempts,
     /// Held while a subscription is polled there, so that polls wait for each other and not for the writer.
     polls: Mutex<()>,
     /// Schedules long runs of readers.
     runs: Arc<Runs>,
-    /// Schedules the reading of long messages.
-    reads: Arc<Runs>,
     /// Schedules long messages of readers.
     long: Arc<Runs>,
     /// Schedules runs of writers, one at a time since they exclude each other.
@@ -74,7 +73,6 @@ impl LocalService {
         let chain_id = node.local().network().chain_id;
         let client = LocalClient::new(node);
         Self {
-            dispatcher: client.dispatcher(),
             parts: Arc::new(Parts {
                 changes: watch::Sender::new(0),
                 snapshot: RwLock::new(client.snapshot()),
@@ -87,7 +85,6 @@ impl LocalService {
             attempts: Attempts::new(),
             polls: Mutex::default(),
             runs: Runs::for_this_machine(),
-            reads: Runs::without_pauses(),
             long: Runs::for_long_messages(),
             writes: Runs::one_at_a_time(),
             index,
@@ -128,57 +125,38 @@ impl LocalService {
         self.parts.state.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Reads a message. Reading a long one takes milliseconds, so it is done in turn and not on the calling thread.
-    async fn open(&self, caller: &Caller, message: &Bytes) -> Result<LocalMessage, Unanswered> {
-        let (dispatcher, connection) = (self.dispatcher.clone(), caller.connection.clone());
-        let bytes = message.clone();
-        let read = move || LocalMessage::new(&dispatcher, connection, &bytes);
-        if message.len() <= SHORT_JSON {
-            return Ok(read());
-        }
-        let place = self.reads.enter(caller.peer, Size::of(message)).await;
-        let reading = priority::run_last(move || {
-            let _place = place;
-            read()
-        });
-        reading.await.ok_or(Unanswered::Failed)
-    }
-
     /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
     /// look-up. Other messages that may be short are tried there for a moment ([`Attempts`]). All others, and those that
     /// were not finished, wait for their turn and run on a thread of their own, so that they do not block other connections.
-    async fn run(
-        &self,
-        caller: &Caller,
-        message: LocalMessage,
-        bytes: &[u8],
-    ) -> Result<HeldAnswer, Unanswered> {
-        let peer = caller.peer;
+    async fn run(&self, caller: &Caller, message: Message) -> Result<HeldReply, Unanswered> {
+        let (peer, size) = (caller.peer, Size::of(&message));
+        // Hashing a long parameter takes as long as a run.
+        let is_short = message.bytes() <= SHORT_JSON;
+        let message = LocalMessage::new(dispatcher(), caller.connection.clone(), message);
         self.attempts.sent(peer);
         let job = Job { message, takes_pieces: caller.takes_pieces, parts: self.parts.clone(), begun: None };
-        let brief = match bytes.len() <= SHORT_JSON {
+        let brief = match is_short {
             true => {
                 let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, peer).map(Ok));
                 catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)?
             }
-            // Hashing a long parameter takes as long as a run.
             false => Err(job),
         };
         let job = match brief {
-            Ok(answer) => {
-                let answer = answer.map_err(Unanswered::NotKept)?;
-                let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
-                let held = budget::hold_answer(peer.asker(), bytes).await.ok_or(Unanswered::NoRoom)?;
-                return Ok(HeldAnswer { answer, held, ..HeldAnswer::default() });
+            Ok(reply) => {
+                let reply = reply.map_err(Unanswered::NotKept)?;
+                let held =
+                    budget::hold_answer(peer.asker(), reply.bytes()).await.ok_or(Unanswered::NoRoom)?;
+                return Ok(HeldReply { held, ..HeldReply::of(reply) });
             }
             Err(job) => job,
         };
-        let runs = match (job.message.reads_only(), bytes.len() <= SHORT_JSON) {
+        let runs = match (job.message.reads_only(), is_short) {
             (true, true) => &self.runs,
             (true, false) => &self.long,
             (false, _) => &self.writes,
         };
-        let place = runs.enter(peer, Size::of(bytes)).await;
+        let place = runs.enter(peer, size).await;
         let room = budget::hold_run(peer.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
         let mut held = room.ok_or(Unanswered::NoRoom)?;
         let run = move || {
@@ -186,25 +164,25 @@ impl LocalService {
             job.run()
         };
         // Parameters of megabytes are decoded and hashed without pauses.
-        let answer = match bytes.len() <= SHORT_JSON {
+        let ran = match is_short {
             true => priority::spawn_lowered(Some(peer.asker()), run).await.ok(),
             false => priority::run_last(run).await,
         };
-        match answer.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotKept)? {
-            Reply::Whole(answer) => {
-                held.shrink_to(answer.as_ref().map_or(0, |answer| answer.body.len()));
-                Ok(HeldAnswer { answer, held, ..HeldAnswer::default() })
+        match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotKept)? {
+            ReplyOrLogs::Reply(reply) => {
+                held.shrink_to(reply.bytes());
+                Ok(HeldReply { held, ..HeldReply::of(reply) })
             }
-            Reply::Logs(logs) => {
+            ReplyOrLogs::Logs(logs) => {
                 let pieces = log_stream::pieces(logs, peer, self.runs.clone(), ROOM_PATIENCE);
-                Ok(HeldAnswer { pieces: Some(pieces), ..HeldAnswer::default() })
+                Ok(HeldReply { pieces: Some(pieces), ..HeldReply::default() })
             }
         }
     }
 
     /// Polls a subscription on the calling thread. Returns `None` if a writer is at work, or if the poll is not short
     /// ([`LocalClient::poll`]).
-    fn poll_here(&self, caller: &Caller, id: &str) -> Option<News> {
+    fn poll_here(&self, caller: &Caller, id: u128) -> Option<News> {
         let turn = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut writer = self.parts.writer.try_lock().ok()?;
         let snapshot = self.parts.view();
@@ -220,30 +198,31 @@ impl LocalService {
         }
     }
 
-    async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> HeldAnswer {
-        let message = Bytes::from(message);
-        let error = |code, text: &str| HeldAnswer::failed_apart(message.clone(), code, text.to_owned());
-        let answered = match self.open(caller, &message).await {
-            Ok(open) => self.run(caller, open, &message).await,
-            Err(unanswered) => Err(unanswered),
-        };
-        match answered {
+    async fn answer_in_turn(&self, caller: &Caller, message: Message) -> HeldReply {
+        let id = message.single_id();
+        match self.run(caller, message).await {
             Ok(held) => {
-                let answer = held.answer.as_ref().filter(|_| self.parts.options.logs_calls);
-                if let Some(failure) = answer.and_then(report::failed_call) {
+                let reply = held.reply.as_ref().filter(|_| self.parts.options.logs_calls);
+                if let Some(failure) = reply.and_then(report::failed_call) {
                     info!("{failure}");
                 }
                 held
             }
-            Err(Unanswered::NoRoom) => error(LIMIT_EXCEEDED, NO_ROOM).await,
-            Err(Unanswered::NotKept(failure)) => {
-                let text = format!("the change could not be written to disk, and was not made: {failure}");
-                error(INTERNAL_ERROR, &text).await
-            }
-            Err(Unanswered::Failed) => {
-                warn!("a handler failed");
-                error(INTERNAL_ERROR, "Internal server error").await
-            }
+            Err(unanswered) => failed(id, &unanswered),
+        }
+    }
+}
+
+fn failed(id: Id, unanswered: &Unanswered) -> HeldReply {
+    match unanswered {
+        Unanswered::NoRoom => HeldReply::failed(id, LIMIT_EXCEEDED, NO_ROOM),
+        Unanswered::NotKept(failure) => {
+            let text = format!("the change could not be written to disk, and was not made: {failure}");
+            HeldReply::failed(id, INTERNAL_ERROR, &text)
+        }
+        Unanswered::Failed => {
+            warn!("a handler failed");
+            HeldReply::failed(id, INTERNAL_ERROR, "Internal server error")
         }
     }
 }
@@ -259,14 +238,14 @@ enum Unanswered {
 }
 
 impl Service for LocalService {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         Box::pin(self.answer_in_turn(caller, message))
     }
 
-    fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {
+    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
         match self.poll_here(caller, subscription) {
-            Some(news) => Box::pin(std::future::ready(news)),
-            None => Box::pin(poll_by_message(self, caller, subscription)),
+            Some(news) => Box::pin(std::future::ready((news, Held::default()))),
+            None => Box::pin(news_by_message(self, caller, subscription)),
         }
     }
 

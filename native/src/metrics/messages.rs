@@ -7,9 +7,7 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use rootlight::rpc::methods;
-
-use super::called::{Called, called};
+use rootlight::rpc::{Message, methods};
 
 /// Upper bounds of the buckets, in seconds. Look-ups take some microseconds, and a message at most a minute.
 const BUCKETS: [f64; 12] =
@@ -17,7 +15,7 @@ const BUCKETS: [f64; 12] =
 
 /// The label of messages with several calls.
 const BATCH: &str = "batch";
-/// The label of messages whose method does not exist or is not at the beginning.
+/// The label of messages whose method does not exist.
 const OTHER: &str = "other";
 
 /// The values of the label `outcome`: a result, or an error.
@@ -35,43 +33,21 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
-/// The labels of all methods, and where the label of a name is.
-struct Names {
-    /// The methods of the table by name, [`BATCH`] and [`OTHER`].
-    labels: Vec<&'static str>,
-    /// Names and aliases, sorted, with the place of their label.
-    index: Vec<(&'static [u8], usize)>,
-}
-
-static NAMES: LazyLock<Names> = LazyLock::new(|| {
-    let mut labels = vec![BATCH, OTHER];
-    let mut index = Vec::new();
-    for method in methods() {
-        let names = std::iter::once(&method.name).chain(method.aliases);
-        index.extend(names.map(|name| (name.as_bytes(), labels.len())));
-        labels.push(method.name);
-    }
-    index.sort_unstable();
-    Names { labels, index }
+/// The labels: [`BATCH`], [`OTHER`] and the methods of the table by name.
+static LABELS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut names: Vec<&'static str> = methods().map(|method| method.name).collect();
+    names.sort_unstable();
+    [BATCH, OTHER].into_iter().chain(names).collect()
 });
 
 /// The place of the label of a message.
-pub(super) fn place(message: &[u8]) -> usize {
-    NAMES.place(message)
-}
-
-impl Names {
-    /// The place of the label of a message.
-    fn place(&self, message: &[u8]) -> usize {
-        match called(message) {
-            Called::Batch => 0,
-            Called::Unknown => 1,
-            Called::Method(name) => {
-                let found = self.index.binary_search_by_key(&name, |(known, _)| known).ok();
-                found.and_then(|at| self.index.get(at)).map_or(1, |(_, place)| *place)
-            }
-        }
+pub(super) fn place(message: &Message) -> usize {
+    if message.is_batch() {
+        return 0;
     }
+    let row = message.calls().next().and_then(|call| call.row);
+    let names = LABELS.get(2..).unwrap_or_default();
+    row.and_then(|row| names.binary_search(&row.name).ok()).map_or(1, |at| at.saturating_add(2))
 }
 
 /// How often a method was called since the start of the process.
@@ -106,8 +82,8 @@ impl Messages {
                     other for unknown methods";
         registry.register("rpc_duration_seconds", help, family.clone());
         registry.register("rpc_in_flight", "Messages that are being answered", in_flight.clone());
-        let histograms = NAMES.labels.iter().map(|_| Default::default()).collect();
-        let counts = NAMES.labels.iter().map(|_| Default::default()).collect();
+        let histograms = LABELS.iter().map(|_| Default::default()).collect();
+        let counts = LABELS.iter().map(|_| Default::default()).collect();
         Self { family, histograms, counts, in_flight }
     }
 
@@ -117,7 +93,7 @@ impl Messages {
         let slot = self.histograms.get(place).and_then(|of| of.get(outcome));
         let count = self.counts.get(place).and_then(|of| of.get(outcome));
         let (Some(slot), Some(count), Some(method), Some(outcome)) =
-            (slot, count, NAMES.labels.get(place), OUTCOMES.get(outcome))
+            (slot, count, LABELS.get(place), OUTCOMES.get(outcome))
         else {
             return;
         };
@@ -129,7 +105,7 @@ impl Messages {
     /// The labels that messages had, with the number of those that got a result, and of those that got an error.
     #[cfg(feature = "cluster")]
     pub(super) fn counts(&self) -> Vec<MethodCount> {
-        let each = NAMES.labels.iter().zip(&self.counts).map(|(method, [answered, failed])| MethodCount {
+        let each = LABELS.iter().zip(&self.counts).map(|(method, [answered, failed])| MethodCount {
             method,
             answered: answered.load(Ordering::Relaxed),
             failed: failed.load(Ordering::Relaxed),
@@ -141,20 +117,28 @@ impl Messages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::read;
 
     #[test]
     fn the_label_of_a_message_is_the_name_in_the_method_table() {
-        for (message, label) in [
+        let label = |message: &str| LABELS[place(&read(message.as_bytes()))];
+        for (message, expected) in [
             (r#"{"method":"eth_call"}"#, "eth_call"),
+            (r#"{"method":"eth_\u0063all"}"#, "eth_call"),
+            (r#"{"params":[{"method":"no"},"method"],"id":"a\"b:","method":"eth_chainId"}"#, "eth_chainId"),
             (r#"{"method":"eth_call2"}"#, OTHER),
             (r#"{"method":""}"#, OTHER),
+            (r#"{"params":["method","eth_call"]}"#, OTHER),
             ("[]", BATCH),
+            (r#"[{"method":"eth_call"}]"#, BATCH),
             ("{", OTHER),
         ] {
-            assert_eq!(NAMES.labels[NAMES.place(message.as_bytes())], label, "{message}");
+            assert_eq!(label(message), expected, "{message}");
         }
-        let aliased = methods().find(|method| !method.aliases.is_empty()).unwrap();
-        let message = format!(r#"{{"method":"{}"}}"#, aliased.aliases[0]);
-        assert_eq!(NAMES.labels[NAMES.place(message.as_bytes())], aliased.name);
+        for method in methods() {
+            for name in [method.name].iter().chain(method.aliases) {
+                assert_eq!(label(&format!(r#"{{"method":"{name}"}}"#)), method.name);
+            }
+        }
     }
 }

@@ -3,7 +3,6 @@
 //! What happens often is counted in atomic numbers, whose labels are resolved once ([`Metrics`]). The state of the chain,
 //! of upstreams and of keys is read when the metrics are asked for ([`Sample`]).
 
-mod called;
 mod messages;
 mod recorded;
 mod rejected;

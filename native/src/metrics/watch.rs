@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
+use rootlight::rpc::Message;
+
 use super::messages::place;
 use super::recorded::metrics;
-use crate::service::HeldAnswer;
+use crate::service::HeldReply;
 
 /// The measurement of one message. Dropping it ends the measurement; without [`Self::end`] no time is recorded.
 #[derive(Debug)]
@@ -14,16 +16,16 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts measuring a message.
-    pub(crate) fn start(message: &[u8]) -> Self {
+    /// Measures a message that began to be read at `since`.
+    pub(crate) fn start(message: &Message, since: Instant) -> Self {
         metrics().messages.in_flight.inc();
-        Self { place: place(message), since: Instant::now() }
+        Self { place: place(message), since }
     }
 
     /// Records the time of a message that was answered.
-    pub(crate) fn end(self, answered: &HeldAnswer) {
+    pub(crate) fn end(self, answered: &HeldReply) {
         let failed =
-            answered.answer.as_ref().is_some_and(|answer| answer.unusable || answer.failed.is_some());
+            answered.reply.as_ref().is_some_and(|reply| reply.is_unusable() || reply.failed().is_some());
         metrics().messages.observe(self.place, failed, self.since.elapsed().as_secs_f64());
     }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, hex, keccak256};
 use quick_cache::sync::Cache;
+use rootlight::rpc::Message;
 use rootlight::types::Asker;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::service::{Caller, Peer, Service};
+use crate::service::{Caller, Peer, Service, dispatcher};
 
 /// Longest transaction that is taken, in bytes; stock nodes skip longer ones.
 const MAX_TRANSACTION: usize = 128 * 1024;
@@ -127,10 +128,9 @@ async fn send_all(
             continue;
         }
         sent.insert(hash, Instant::now());
-        let message = serde_json::json!({
-            "jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [hex::encode_prefixed(raw)],
-        });
-        drop(service.answer_to(&caller, message.to_string().into_bytes()).await);
+        let Ok(raw) = serde_json::value::to_raw_value(&hex::encode_prefixed(raw)) else { continue };
+        let message = Message::of_host("eth_sendRawTransaction", vec![raw], dispatcher());
+        drop(service.answer_to(&caller, message).await);
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
     use futures::future::BoxFuture;
 
     use super::*;
-    use crate::service::HeldAnswer;
+    use crate::service::HeldReply;
 
     fn peer(number: u32) -> Peer {
         Peer::new(std::net::IpAddr::from(number.to_be_bytes()))
@@ -156,9 +156,9 @@ mod tests {
     struct Counting(AtomicUsize);
 
     impl Service for Counting {
-        fn answer_to<'a>(&'a self, _: &'a Caller, _: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+        fn answer_to<'a>(&'a self, _: &'a Caller, _: Message) -> BoxFuture<'a, HeldReply> {
             self.0.fetch_add(1, Ordering::SeqCst);
-            Box::pin(async { HeldAnswer::served(None) })
+            Box::pin(async { HeldReply::default() })
         }
     }
 
@@ -185,8 +185,9 @@ mod tests {
     struct Slow(Mutex<Vec<usize>>);
 
     impl Service for Slow {
-        fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
-            lock(&self.0).push(message.len());
+        fn answer_to<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+            let sent = message.calls().flat_map(|call| &call.params).map(|param| param.get().len());
+            lock(&self.0).extend(sent);
             Box::pin(std::future::pending())
         }
     }

@@ -4,16 +4,12 @@
 //! the next one about its number would hear that there is none, or get the logs of the blocks before it. So a message
 //! that names one of the next blocks waits for it for a moment, at a front end that is cut off and at those that have lost one.
 
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rootlight::rpc::methods;
-use serde_json::value::RawValue;
+use rootlight::rpc::Message;
 
 use super::backend::NewBlocks;
-use super::calls::entries;
-use super::kept::quantity;
 use crate::light::ServedHead;
 use crate::priority::SHORT_JSON;
 
@@ -27,23 +23,6 @@ const NEXT: u64 = 16;
 const WAIT: Duration = Duration::from_secs(2);
 /// Interval of looks at the backends meanwhile, however many messages wait: only they may tell of the block.
 const LOOK: Duration = Duration::from_millis(250);
-
-/// Members of a parameter that name blocks: of EIP-1898, and of filters.
-const MEMBERS: [&str; 3] = ["blockNumber", "fromBlock", "toBlock"];
-
-/// The indices of the parameters that name blocks, by the method's name.
-static PLACES: LazyLock<BTreeMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
-    let names_blocks = |kind: &str| matches!(kind, "BLOCK" | "LOG_FILTER" | "TRACE_FILTER");
-    let mut places = BTreeMap::new();
-    for row in methods() {
-        let of_row: Vec<usize> =
-            (0..).zip(row.params).filter(|(_, param)| names_blocks(param.kind)).map(|(at, _)| at).collect();
-        for name in [row.name].into_iter().chain(row.aliases.iter().copied()) {
-            places.insert(name, of_row.clone());
-        }
-    }
-    places
-});
 
 /// Lets messages wait for blocks that other front ends may show.
 pub(super) struct Ahead {
@@ -81,7 +60,7 @@ impl Ahead {
     }
 
     /// Waits for the newest block that a message names, if it is one of the next; not while messages are refused.
-    pub(super) async fn wait_for_named(&self, message: &[u8]) {
+    pub(super) async fn wait_for_named(&self, message: &Message) {
         let mut changes = self.head.changes();
         let Some(head) = self.head.served() else { return };
         let is_next = |number: &u64| (1..=NEXT).contains(&number.saturating_sub(head.number));
@@ -113,37 +92,23 @@ impl Ahead {
 }
 
 /// The numbers of blocks that a message names; none of a long one.
-fn named(message: &[u8]) -> Vec<u64> {
-    if message.len() > SHORT_JSON {
-        return Vec::new();
-    }
-    let mut numbers = Vec::new();
-    for call in entries(message).into_iter().filter_map(|entry| entry.call.ok()) {
-        let places = PLACES.get(call.method.as_str()).map_or(&[][..], Vec::as_slice);
-        places.iter().filter_map(|at| call.params.get(*at)).for_each(|param| read(param, &mut numbers));
-    }
-    numbers
-}
-
-/// Adds the numbers of blocks in a parameter.
-fn read(param: &RawValue, numbers: &mut Vec<u64>) {
-    match serde_json::from_str::<BTreeMap<String, &RawValue>>(param.get()) {
-        Ok(members) => {
-            numbers
-                .extend(MEMBERS.iter().filter_map(|name| members.get(*name)).filter_map(|end| quantity(end)));
-        }
-        Err(_) => numbers.extend(quantity(param)),
+fn named(message: &Message) -> Vec<u64> {
+    match message.bytes() <= SHORT_JSON {
+        true => message.calls().flat_map(|call| call.blocks()).collect(),
+        false => Vec::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::read;
 
     #[test]
     fn blocks_are_named_by_numbers_maps_and_filters() {
         let of = |method: &str, params: &str| {
-            named(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#).as_bytes())
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            named(&read(text.as_bytes()))
         };
         assert_eq!(of("eth_getBalance", r#"["0x01","0x1f"]"#), [31]);
         assert_eq!(of("eth_call", r#"[{"to":"0x01"},{"blockNumber":"0x2"}]"#), [2]);
@@ -153,7 +118,7 @@ mod tests {
         let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"eth_getCode","params":["0x01","0x1"]},
             {"jsonrpc":"2.0","id":2,"method":"eth_blockNumber"},{"id":3},
             {"jsonrpc":"2.0","id":4,"method":"eth_getStorageAt","params":["0x01","0x5","0x3"]}]"#;
-        assert_eq!(named(batch.as_bytes()), [1, 3]);
+        assert_eq!(named(&read(batch.as_bytes())), [1, 3]);
         for (method, params) in [
             ("eth_getBalance", r#"["0x01","latest"]"#),
             ("eth_getLogs", r#"[{"blockHash":"0x1"}]"#),
@@ -162,6 +127,6 @@ mod tests {
         ] {
             assert_eq!(of(method, params), [0; 0], "{method} {params}");
         }
-        assert!(named(b"{").is_empty() && named(&vec![b' '; SHORT_JSON + 1]).is_empty());
+        assert!(named(&read(b"{")).is_empty() && named(&read(&vec![b' '; SHORT_JSON + 1])).is_empty());
     }
 }

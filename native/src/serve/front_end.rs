@@ -6,25 +6,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use prometheus_client::registry::Registry;
+use rootlight::rpc::envelope::Id;
+use rootlight::rpc::{Message, News};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::ahead::Ahead;
 use super::backend::NewBlocks;
-use super::calls::{Calls, Made, without_filters};
+use super::calls::{Made, is_shared, refuse_filters, used};
 use super::fan_out::FanOut;
 use super::filters::{FilterError, SharedFilters};
 use super::heads::Agreement;
 use super::kept::KeptAnswers;
 use super::sent::SentTransactions;
 use crate::bans::HostBans;
+use crate::budget::Held;
 use crate::cluster::Seal;
 use crate::cluster::keys::ClusterAccess;
 use crate::cluster::store::HotStore;
 use crate::light::LightService;
-use crate::priority::{self, SHORT_JSON};
-use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, News, Service, Vitals};
+use crate::service::{Caller, Health, HeldReply, LIMIT_EXCEEDED, Service, Vitals};
 
 /// JSON-RPC code of answers that cannot be given at present (EIP-1474).
 const NOT_READY: i32 = -32002;
@@ -106,42 +108,32 @@ impl FrontEnd {
     }
 
     /// Answers a message from the block that this front end shows.
-    fn answer_now<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
-        if Calls::may_be(&message) {
+    fn answer_now<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+        if is_shared(&message) {
             return Box::pin(self.answer_shared(caller, message));
         }
-        self.answer_apart(caller, message)
-    }
-
-    /// Answers a message that concerns neither filters nor the pool.
-    fn answer_apart<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
         match self.kept.question(&message) {
             Some(question) => Box::pin(self.kept.answer(&self.light, caller, message, question)),
             None => self.light.answer_to(caller, message),
         }
     }
 
-    /// Answers a message that may concern filters or the pool.
-    async fn answer_shared(&self, caller: &Caller, message: Vec<u8>) -> HeldAnswer {
-        let Some((calls, message)) = read(message).await else {
-            return HeldAnswer::failed(&[], INTERNAL_ERROR, "Internal server error");
-        };
-        if calls.is_empty() {
-            return self.answer_apart(caller, message).await;
-        }
+    /// Answers a message that concerns filters or the pool.
+    async fn answer_shared(&self, caller: &Caller, message: Message) -> HeldReply {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let (name, owner) = (format!("{}.{number}", self.name), caller.connection.owner().asker);
-        let mut taken = match self.filters.take(&self.light, calls.used.iter().copied(), name.clone()).await {
+        let id = message.single_id();
+        let mut taken = match self.filters.take(&self.light, used(&message).into_iter(), name.clone()).await {
             Ok(taken) => taken,
-            Err(error) => return refused(message, &error).await,
+            Err(error) => return refused(id, &error),
         };
-        let answer = self.light.answer_to(caller, message.clone()).await;
-        let made = answer.answer.as_ref().map(|answer| calls.made(&answer.body)).unwrap_or_default();
+        let answer = self.light.answer_to(caller, message).await;
+        let made = answer.reply.as_ref().map(Made::by).unwrap_or_default();
         let kept = self.filters.give_back(&self.light, &mut taken).await;
         let added = self.filters.add(&self.light, &made.filters, (&name, owner)).await;
         self.tell(&made, caller.told()).await;
         if let Err(error) = kept.and(added) {
-            return refused_in(message, answer, &error).await;
+            return refused_in(answer, &error);
         }
         if let Err(error) = self.filters.note(&taken, owner).await {
             // It can be polled all the same.
@@ -161,13 +153,6 @@ impl FrontEnd {
     }
 }
 
-/// Reads a message; a long one on a thread of lower priority. `None` if there is no such thread.
-async fn read(message: Vec<u8>) -> Option<(Calls, Vec<u8>)> {
-    let is_short = message.len() <= SHORT_JSON;
-    let read = move || (Calls::read(&message), message);
-    if is_short { Some(read()) } else { priority::run_last(read).await }
-}
-
 /// Tells the log what the store says, which callers are not told.
 fn note(error: &FilterError) {
     if let FilterError::Store(error) = error {
@@ -175,28 +160,18 @@ fn note(error: &FilterError) {
     }
 }
 
-async fn refused(message: Vec<u8>, error: &FilterError) -> HeldAnswer {
+fn refused(id: Id, error: &FilterError) -> HeldReply {
     note(error);
-    HeldAnswer::failed_apart(message, code(error), error.to_string()).await
+    HeldReply::failed(id, code(error), &error.to_string())
 }
 
 /// As [`refused`], for a message that was answered: what it did apart from filters, such as sending a transaction, is told.
-async fn refused_in(message: Vec<u8>, mut answer: HeldAnswer, error: &FilterError) -> HeldAnswer {
-    let (code, text) = (code(error), error.to_string());
-    let Some(told) = &mut answer.answer else { return refused(message, error).await };
+fn refused_in(mut answer: HeldReply, error: &FilterError) -> HeldReply {
     note(error);
-    let body = std::mem::take(&mut told.body);
-    let is_short = message.len().saturating_add(body.len()) <= SHORT_JSON;
-    let replace = move || (without_filters(&message, &body, (code, &text)), message);
-    let replaced = if is_short { Some(replace()) } else { priority::run_last(replace).await };
-    match replaced {
-        Some((Some(body), _)) => {
-            told.body = body;
-            answer
-        }
-        Some((None, message)) => refused(message, error).await,
-        None => HeldAnswer::failed(&[], INTERNAL_ERROR, "Internal server error"),
+    if let Some(reply) = &mut answer.reply {
+        refuse_filters(reply, (code(error), &error.to_string()));
     }
+    answer
 }
 
 const fn code(error: &FilterError) -> i32 {
@@ -207,7 +182,7 @@ const fn code(error: &FilterError) -> i32 {
 }
 
 impl Service for FrontEnd {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         if !self.ahead.is_unsure() {
             return self.answer_now(caller, message);
         }
@@ -217,8 +192,8 @@ impl Service for FrontEnd {
         })
     }
 
-    fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {
-        self.light.poll(caller, subscription)
+    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+        self.light.news(caller, subscription)
     }
 
     fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {

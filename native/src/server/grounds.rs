@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use rootlight::rpc::envelope::write_error;
+use rootlight::rpc::envelope::{Id, write_error};
 
 use super::access::Sender;
 use super::entry::OF_PROXIES;
@@ -85,7 +85,7 @@ impl Grounds {
         loop {
             let rules = changes.borrow_and_update().clone();
             if let Some(fault) = self.fault(&rules, shared, connection, tenant) {
-                return write_error(&[], INVALID_REQUEST, &fault);
+                return write_error(&Id::Unknown, INVALID_REQUEST, &fault);
             }
             if changes.changed().await.is_err() {
                 std::future::pending::<()>().await;

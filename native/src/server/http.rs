@@ -1,6 +1,7 @@
 //! HTTP: methods, content types, sizes, CORS, status codes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -19,6 +20,7 @@ use super::page::Page;
 use super::places::ClientConnection;
 use super::probe::{self, Probed};
 use super::proxies::Client;
+use super::read::read;
 use super::refusal::{self, INVALID_REQUEST};
 use super::request_id;
 use super::shared::Shared;
@@ -26,7 +28,7 @@ use super::tenant::Tenant;
 use super::way_out::{JSON, Leaving, Reply, leave};
 use super::ws;
 use crate::metrics::{Counted, Watch, metrics};
-use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Peer, Terms};
+use crate::service::{Caller, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Terms, write};
 
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
@@ -142,21 +144,23 @@ async fn post(
     }
     let _work = connection.work();
     let coding = coding::preferred(request.headers());
-    let (mut body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
+    let (body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
+    let began = Instant::now();
+    let Some(message) = read(shared, caller, body).await else {
+        return error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "Internal server error").into();
+    };
     let mut standing = None;
     if let Some(tenant) = tenant {
-        let charged;
-        (body, charged) = tenant.charge(body).await;
-        standing = match charged {
+        standing = match tenant.charge(&message).await {
             Ok(standing) => standing,
             Err(refused) => return refused.response().into(),
         };
     }
-    let watch = Watch::start(&body);
-    let answered = shared.service.answer_to(&caller.taking_pieces(), body).await;
+    let watch = Watch::start(&message, began);
+    let answered = shared.service.answer_to(&caller.taking_pieces(), message).await;
     watch.end(&answered);
     drop(held);
     let mut reply = answer(shared, caller.peer, answered, coding).await;
@@ -167,14 +171,16 @@ async fn post(
 }
 
 /// The response with an answer of the service.
-async fn answer(shared: &Shared, peer: Peer, answered: HeldAnswer, coding: Option<Coding>) -> Reply {
-    let HeldAnswer { answer, held, pieces, .. } = answered;
+async fn answer(shared: &Shared, peer: Peer, answered: HeldReply, coding: Option<Coding>) -> Reply {
+    let HeldReply { reply, held, pieces, .. } = answered;
     if let Some(pieces) = pieces {
         return Reply::in_pieces(pieces);
     }
-    let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response().into() };
-    let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    let plain = answer.body.into_bytes();
+    let nothing = || StatusCode::NO_CONTENT.into_response().into();
+    let Some(reply) = reply else { return nothing() };
+    let status = if reply.is_unusable() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let Some(text) = write(reply, peer.asker()).await else { return nothing() };
+    let plain = text.into_bytes();
     let (body, coding) = match coding.filter(|_| plain.len() >= compress::LEAST_BYTES) {
         Some(coding) => match compress::encode(coding, shared, peer, plain).await {
             Ok(body) => (body, Some(coding.name())),
@@ -305,7 +311,7 @@ fn not_allowed(page: Option<&Page>) -> Response {
 
 /// An HTTP error with a JSON-RPC error response as its body, so that clients that read bodies see the reason.
 fn error(status: StatusCode, code: i32, message: &str) -> Response {
-    json(status, write_error(&[], code, message))
+    json(status, write_error(&Id::Unknown, code, message))
 }
 
 fn json(status: StatusCode, body: impl Into<Body>) -> Response {

@@ -120,6 +120,7 @@ impl Server {
             websockets: Places::new(config.limits.websockets),
             limits: Arc::new(config.limits),
             key_sockets: KeySockets::default(),
+            reads: Runs::without_pauses(),
             compressions: Runs::without_pauses(),
             stop: stopped,
         };

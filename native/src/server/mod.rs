@@ -22,6 +22,7 @@ mod page;
 mod places;
 mod probe;
 mod proxies;
+mod read;
 mod refusal;
 mod request_id;
 mod shared;

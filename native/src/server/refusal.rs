@@ -66,9 +66,6 @@ pub(crate) enum Refusal {
     /// Nothing is at this path.
     #[error("no service at this path: send requests to /API_KEY")]
     NotFound,
-    /// The server could not read the message.
-    #[error("Internal server error")]
-    Failed,
     /// The place where the keys are cannot be reached.
     #[error("Service unavailable: API keys cannot be checked at the moment")]
     Unavailable,
@@ -92,7 +89,6 @@ impl Refusal {
             Self::StateOverride => StatusCode::OK,
             Self::Limit(_) | Self::Sockets(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::NotFound => StatusCode::NOT_FOUND,
-            Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -109,7 +105,7 @@ impl Refusal {
             | Self::StateOverride => Rejection::Forbidden,
             Self::Limit(_) | Self::Sockets(_) => Rejection::Limit,
             Self::NotFound => Rejection::Path,
-            Self::Failed | Self::Unavailable => Rejection::NoRoom,
+            Self::Unavailable => Rejection::NoRoom,
         }
     }
 
@@ -118,7 +114,7 @@ impl Refusal {
             Self::StateOverride => INVALID_PARAMS,
             Self::Limit(_) | Self::Sockets(_) => LIMIT_EXCEEDED,
             Self::NotFound => INVALID_REQUEST,
-            Self::Failed | Self::Unavailable => INTERNAL_ERROR,
+            Self::Unavailable => INTERNAL_ERROR,
             _ => UNAUTHORIZED,
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) key_sockets: KeySockets,
     /// The banned addresses.
     pub(crate) bans: Option<Arc<HostBans>>,
+    /// Schedules the reading of long messages.
+    pub(crate) reads: Arc<Runs>,
     /// Schedules the compression of long answers.
     pub(crate) compressions: Arc<Runs>,
     /// Becomes true when the server stops.

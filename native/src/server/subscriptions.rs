@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rootlight::rpc::{Answer, MORE_NOTIFICATIONS};
+use rootlight::rpc::{Effect, MORE_NOTIFICATIONS, Message, News, Reply};
 use tokio::sync::{Notify, mpsc};
 
 use super::limits::Limits;
@@ -14,7 +14,7 @@ use super::places::ClientConnection;
 use super::way_out::Outgoing;
 use crate::budget::Held;
 use crate::metrics::{Counted, metrics};
-use crate::service::{Caller, HeldAnswer, News, SharedService};
+use crate::service::{Caller, HeldReply, SharedService};
 
 /// Bytes of the notifications of one poll from which on there may be more.
 const MORE_BYTES: usize = 1024 * 1024;
@@ -23,7 +23,7 @@ const MORE_BYTES: usize = 1024 * 1024;
 #[derive(Default)]
 struct Open {
     /// The subscriptions by id.
-    ids: BTreeMap<String, Subscription>,
+    ids: BTreeMap<u128, Subscription>,
     /// How many of them the client has ended.
     unsubscribed: usize,
 }
@@ -73,21 +73,35 @@ impl Subscriptions {
 
     /// Answers a message. The caller passes the ids of new subscriptions to [`Self::begin`] once the answer is in the
     /// send queue.
-    pub(super) async fn answer(&self, message: Vec<u8>) -> HeldAnswer {
+    pub(super) async fn answer(&self, message: Message) -> HeldReply {
         let held = self.service.answer_to(&self.caller, message).await;
-        if let Some(Answer { subscribed, unsubscribed, .. }) = &held.answer {
+        for effect in held.reply.iter().flat_map(Reply::effects) {
             let mut open = self.open();
-            open.ids.extend(subscribed.iter().map(|id| (id.clone(), Subscription::new())));
-            unsubscribed.iter().for_each(|id| _ = open.ids.remove(id));
-            open.unsubscribed = open.unsubscribed.saturating_add(unsubscribed.len());
+            match effect {
+                Effect::Subscribed(id) => drop(open.ids.insert(id, Subscription::new())),
+                Effect::Unsubscribed(id) => {
+                    open.ids.remove(&id);
+                    open.unsubscribed = open.unsubscribed.saturating_add(1);
+                }
+                Effect::Filter(_) | Effect::Sent(_) => {}
+            }
         }
         held
     }
 
-    /// Starts sending notifications of these subscriptions.
-    pub(super) fn begin(&self, made: Vec<String>) {
+    /// The sender of the connection's messages.
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Starts sending notifications of the subscriptions among these effects.
+    pub(super) fn begin(&self, effects: &[Effect]) {
         let mut open = self.open();
-        let begun = made.iter().filter_map(|id| open.ids.get_mut(id).map(|open| open.begun = true)).count();
+        let made = effects.iter().filter_map(|effect| match effect {
+            Effect::Subscribed(id) => Some(id),
+            _ => None,
+        });
+        let begun = made.filter_map(|id| open.ids.get_mut(id).map(|open| open.begun = true)).count();
         if begun > 0 {
             self.begun.notify_one();
         }
@@ -102,10 +116,10 @@ impl Subscriptions {
                 () = self.begun.notified() => {}
                 () = tokio::time::sleep(self.limits.subscription_interval) => {}
             }
-            let begun = |(id, open): (&String, &Subscription)| open.begun.then(|| id.clone());
-            let ids: Vec<String> = self.open().ids.iter().filter_map(begun).collect();
+            let begun = |(id, open): (&u128, &Subscription)| open.begun.then_some(*id);
+            let ids: Vec<u128> = self.open().ids.iter().filter_map(begun).collect();
             for id in ids {
-                if !self.tell(&id, &queue).await {
+                if !self.tell(id, &queue).await {
                     return "a subscription fell behind or was dropped";
                 }
             }
@@ -114,7 +128,7 @@ impl Subscriptions {
 
     /// Sends the notifications of one subscription. Returns `false` if they cannot be sent or the service no longer
     /// has the subscription.
-    async fn tell(&self, id: &str, queue: &mpsc::Sender<Outgoing>) -> bool {
+    async fn tell(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> bool {
         loop {
             match self.tell_some(id, queue).await {
                 Some(true) => {}
@@ -125,12 +139,12 @@ impl Subscriptions {
 
     /// Polls a subscription once and sends its notifications. Returns whether there may be more, and `None` if they cannot
     /// be sent or the service no longer has the subscription.
-    async fn tell_some(&self, id: &str, queue: &mpsc::Sender<Outgoing>) -> Option<bool> {
+    async fn tell_some(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> Option<bool> {
         let (mut told, mut bytes) = (0_usize, 0_usize);
-        let News { texts, is_gone, held: _held } = self.service.poll(&self.caller, id).await;
+        let (News { texts, is_gone }, _held) = self.service.news(&self.caller, id).await;
         for text in texts {
             // The client may have unsubscribed meanwhile.
-            if !self.open().ids.contains_key(id) {
+            if !self.open().ids.contains_key(&id) {
                 return Some(false);
             }
             (told, bytes) = (told.saturating_add(1), bytes.saturating_add(text.len()));
@@ -148,9 +162,9 @@ impl Subscriptions {
 
     /// Whether a subscription that the service does not have was dropped by the service. The answer to the client's own
     /// `eth_unsubscribe` may still be under way.
-    fn is_lost(&self, id: &str) -> bool {
+    fn is_lost(&self, id: u128) -> bool {
         let open = self.open();
-        open.ids.contains_key(id) && self.caller.connection.unsubscribed() == open.unsubscribed
+        open.ids.contains_key(&id) && self.caller.connection.unsubscribed() == open.unsubscribed
     }
 
     /// Ends all subscriptions of a closed connection.

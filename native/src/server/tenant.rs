@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use axum::response::Response;
+use rootlight::rpc::Message;
 use rootlight::rpc::envelope::Id;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -15,7 +16,6 @@ use super::key_access::KeyAccess;
 use super::refusal::Refusal;
 use crate::keys::{Inspected, Record, Standing, Topic, Unfit, inspect};
 use crate::metrics::Rejection;
-use crate::priority::{self, SHORT_JSON};
 use crate::service::LIMIT_EXCEEDED;
 use crate::unix_time::unix_time;
 
@@ -123,19 +123,10 @@ impl Tenant {
         self.check(&record).map(|()| record)
     }
 
-    /// Checks a message and counts it. Returns the message, and what is left of the key's limits.
-    pub(crate) async fn charge(&self, message: Vec<u8>) -> (Vec<u8>, Result<Option<Standing>, Refused>) {
-        let record = match self.key().await {
-            Ok(record) => record,
-            Err(refusal) => return (message, Err(Refused { refusal, id: Id::Unknown })),
-        };
-        let (rules, short) = (record.clone(), message.len() <= SHORT_JSON);
-        let read = move || (inspect(&message, &rules.rules), message);
-        // Reading a long message takes milliseconds.
-        let read = if short { Some(read()) } else { priority::run_last(read).await };
-        let Some((Inspected { charge, unfit, id }, message)) = read else {
-            return (Vec::new(), Err(Refused { refusal: Refusal::Failed, id: Id::Unknown }));
-        };
+    /// Checks a message and counts it. Returns what is left of the key's limits.
+    pub(crate) async fn charge(&self, message: &Message) -> Result<Option<Standing>, Refused> {
+        let record = self.key().await.map_err(|refusal| Refused { refusal, id: Id::Unknown })?;
+        let Inspected { charge, unfit } = inspect(message, &record.rules);
         let taken = match self.access.quotas.take(&record, &charge).await {
             Err(exceeded) => Err(Refusal::Limit(exceeded)),
             Ok(standing) => match unfit {
@@ -145,7 +136,7 @@ impl Tenant {
             },
         };
         self.note(matches!(taken, Err(Refusal::Limit(_))));
-        (message, taken.map_err(|refusal| Refused { refusal, id }))
+        taken.map_err(|refusal| Refused { refusal, id: message.single_id() })
     }
 
     /// Counts the messages that are refused in a row because of a limit.

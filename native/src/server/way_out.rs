@@ -15,7 +15,7 @@ use axum::response::Response;
 use futures::stream::{BoxStream, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
 use hyper::body::{Body, Frame, SizeHint};
-use rootlight::rpc::envelope::write_error;
+use rootlight::rpc::envelope::{Id, write_error};
 use tokio::time::timeout;
 use tungstenite::Message;
 use tungstenite::protocol::CloseFrame;
@@ -36,7 +36,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The answer in place of one for which the budget has no room. All connections share its bytes.
 static NO_ROOM_ANSWER: LazyLock<Bytes> =
-    LazyLock::new(|| Bytes::from(write_error(&[], LIMIT_EXCEEDED, NO_ROOM)));
+    LazyLock::new(|| Bytes::from(write_error(&Id::Unknown, LIMIT_EXCEEDED, NO_ROOM)));
 
 /// A response that has not left yet.
 pub(crate) struct Reply {

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use axum::http::{Method, Request};
 use futures::future::BoxFuture;
+use rootlight::rpc::{Message, Reply};
 use rootlight::types::bans::{AddressRange, Bans as _};
+use serde_json::value::to_raw_value;
 
 use super::*;
 use crate::bans::HostBans;
@@ -14,7 +16,7 @@ use crate::server::shared::Shared;
 use crate::server::{
     Entry, KeyAccess, Limits, Operations, Origins, Page, PageFile, Server, ServerConfig, http,
 };
-use crate::service::{Caller, HeldAnswer, Peer, Service};
+use crate::service::{Caller, HeldReply, Peer, Service};
 
 /// Longer than the unsent bytes of a connection that are not counted in the budget.
 const LONG: usize = 1 << 20;
@@ -25,18 +27,18 @@ const FILE: PageFile = PageFile { path: "/", kind: "text/html", brotli: &[1; 300
 struct Kinds(Arc<HostBans>);
 
 impl Service for Kinds {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
-        let text = String::from_utf8_lossy(&message).into_owned();
-        Box::pin(std::future::ready(match text.as_str() {
-            text if text.contains("nothing") => HeldAnswer::served(None),
-            text if text.contains("long") => HeldAnswer::served(Some("x".repeat(LONG))),
-            text if text.contains("pieces") => {
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+        let method = message.calls().next().map(|call| call.method.clone()).unwrap_or_default();
+        let outcome = |text: &str| vec![Ok(to_raw_value(text).unwrap())];
+        Box::pin(std::future::ready(match method.as_str() {
+            "nothing" => HeldReply::default(),
+            "long" => HeldReply::of(Reply::to(message, outcome(&"x".repeat(LONG)))),
+            "pieces" => {
                 let piece = |_| Ok(("y".repeat(LONG / 8), Held::default()));
                 let pieces = Pieces(futures::stream::iter((0..3).map(piece)).boxed());
-                HeldAnswer { pieces: Some(pieces), ..HeldAnswer::default() }
+                HeldReply { pieces: Some(pieces), ..HeldReply::default() }
             }
-            text if text.starts_with('{') => HeldAnswer::served(Some("short".to_owned())),
-            _ => HeldAnswer::unusable("unusable".to_owned()),
+            _ => HeldReply::of(Reply::to(message, outcome("short"))),
         }))
     }
 

@@ -1,16 +1,16 @@
 //! One WebSocket connection: reads messages, sends answers and pings, and closes when the client reads too slowly.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::ws::close_code;
 use futures::StreamExt;
 use futures::stream::SplitStream;
-use rootlight::rpc::Answer;
+use rootlight::rpc::envelope::Id;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tracing::debug;
 use tungstenite::Message;
 use tungstenite::error::CapacityError;
@@ -18,13 +18,14 @@ use tungstenite::error::CapacityError;
 use super::grounds::Grounds;
 use super::handshake::WebSocket;
 use super::places::ClientConnection;
+use super::read;
 use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
-use super::tenant::Tenant;
+use super::tenant::{Refused, Tenant};
 use super::way_out::{Frames, Outgoing, pong, text};
 use crate::budget::Held;
 use crate::metrics::{Watch, metrics};
-use crate::service::{Caller, HeldAnswer};
+use crate::service::{self, Caller, HeldReply, INTERNAL_ERROR};
 
 /// Pause before the refusal of a message that exceeds the limits of its key. The message keeps its place meanwhile, so that a
 /// client which sends messages without end does not keep the processors from others.
@@ -133,7 +134,7 @@ async fn banned(shared: &Shared, connection: &ClientConnection) {
 
 /// Sends answers and pings until sending fails.
 async fn write(frames: &mut Frames, mut queue: mpsc::Receiver<Outgoing>, ping_interval: Duration) -> End {
-    let mut pings = tokio::time::interval_at(Instant::now() + ping_interval, ping_interval);
+    let mut pings = tokio::time::interval_at(tokio::time::Instant::now() + ping_interval, ping_interval);
     loop {
         let sent = tokio::select! {
             outgoing = queue.recv() => match outgoing {
@@ -199,15 +200,23 @@ async fn read(
         };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, tenant, answers) = (subscriptions.clone(), tenant.clone(), answers.clone());
+        let shared = shared.clone();
         let (connection, held, work) = (connection.clone(), connection.message(), connection.work());
         tasks.spawn(async move {
-            let answered = answer(&subscriptions, tenant.as_deref(), bytes).await;
-            let HeldAnswer { answer, held: budget, .. } = answered;
+            let answered = answer(&shared, &subscriptions, tenant.as_deref(), bytes).await;
             drop(held);
-            if let Some(Answer { body, subscribed, .. }) = answer {
+            let (body, budget, effects) = match answered {
+                Ok(HeldReply { reply: Some(reply), held, .. }) => {
+                    let effects = reply.effects().collect();
+                    (service::write(reply, subscriptions.caller().peer.asker()).await, held, effects)
+                }
+                Ok(HeldReply { reply: None, .. }) => (None, Held::default(), Vec::new()),
+                Err(refused) => (Some(refused.body()), Held::default(), Vec::new()),
+            };
+            if let Some(body) = body {
                 let _ = answers.send(text(&connection, body, budget).await).await;
-                subscriptions.begin(subscribed);
             }
+            subscriptions.begin(&effects);
             drop(work);
             drop(slot);
         });
@@ -228,23 +237,28 @@ async fn finish(mut tasks: JoinSet<()>, connection: &ClientConnection, limit: Du
 }
 
 /// Answers a message, if the client's API key allows it.
-async fn answer(subscriptions: &Subscriptions, tenant: Option<&Tenant>, message: Vec<u8>) -> HeldAnswer {
-    let watch = Watch::start(&message);
-    let message = match tenant {
-        None => message,
-        Some(tenant) => match tenant.charge(message).await {
-            (message, Ok(_)) => message,
-            (_, Err(refused)) => {
-                metrics().rejected(refused.rejection());
-                watch.refused();
-                tokio::time::sleep(REFUSED_PAUSE).await;
-                return HeldAnswer::served(Some(refused.body()));
-            }
-        },
+async fn answer(
+    shared: &Shared,
+    subscriptions: &Subscriptions,
+    tenant: Option<&Tenant>,
+    message: Vec<u8>,
+) -> Result<HeldReply, Refused> {
+    let began = Instant::now();
+    let Some(message) = read::read(shared, subscriptions.caller(), message).await else {
+        return Ok(HeldReply::failed(Id::Unknown, INTERNAL_ERROR, "Internal server error"));
     };
+    let watch = Watch::start(&message, began);
+    if let Some(tenant) = tenant
+        && let Err(refused) = tenant.charge(&message).await
+    {
+        metrics().rejected(refused.rejection());
+        watch.refused();
+        tokio::time::sleep(REFUSED_PAUSE).await;
+        return Err(refused);
+    }
     let answered = subscriptions.answer(message).await;
     watch.end(&answered);
-    answered
+    Ok(answered)
 }
 
 /// The close code for a message that could not be read.

@@ -6,14 +6,16 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::light::{OwnNode, SyncOptions};
+use rootlight::rpc::{Message, News};
 use tokio::sync::watch;
 
 use super::parts::Parts;
 use super::shared_node::SharedNode;
 use super::{NodeStore, SidecarError, flush, start};
 use crate::bans::HostBans;
+use crate::budget::Held;
 use crate::light::{LightOptions, LightService};
-use crate::service::{Caller, Health, HeldAnswer, News, Service, Vitals};
+use crate::service::{Caller, Health, HeldReply, Service, Vitals};
 use crate::upstream::SharedUpstream;
 
 /// Blocks between the node's head and the start of the verified chain: the whole of a flush interval, and the 4,000 blocks
@@ -106,12 +108,12 @@ impl Drop for SidecarService {
 }
 
 impl Service for SidecarService {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         self.parts.light.answer_to(caller, message)
     }
 
-    fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {
-        self.parts.light.poll(caller, subscription)
+    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+        self.parts.light.news(caller, subscription)
     }
 
     fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {

@@ -8,17 +8,19 @@ use alloy_primitives::{B256, keccak256};
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::light::UpstreamRequest;
+use rootlight::rpc::{Message as Request, Reply};
 use rootlight::types::BlockRef;
 use rootlight::types::rlp::put_str;
 use rootlight_native::budget;
 use rootlight_native::p2p::PeerAddress;
-use rootlight_native::service::{Caller, HeldAnswer, Service};
+use rootlight_native::service::{Caller, HeldReply, Service};
 use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream as _, UpstreamError, UpstreamResult};
 use rootlight_p2p::message::{Message, Push, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
 use serde_json::json;
+use serde_json::value::to_raw_value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -147,9 +149,9 @@ async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
 pub(crate) struct Long;
 
 impl Service for Long {
-    fn answer_to<'a>(&'a self, _: &'a Caller, _: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "7".repeat(6 << 20));
-        Box::pin(async move { HeldAnswer::served(Some(answer)) })
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Request) -> BoxFuture<'a, HeldReply> {
+        let result = to_raw_value(&"7".repeat(6 << 20)).unwrap();
+        Box::pin(std::future::ready(HeldReply::of(Reply::to(message, vec![Ok(result)]))))
     }
 }
 

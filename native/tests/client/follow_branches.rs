@@ -37,7 +37,7 @@ impl Dev {
 
     async fn ask(&self, method: &str, params: &str) -> Value {
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        let answer = self.0.answer(message.into_bytes()).await.body().unwrap();
+        let answer = self.0.answer(message.into_bytes()).await.into_text().unwrap();
         let mut answer: Value = serde_json::from_str(&answer).unwrap();
         assert!(answer["error"].is_null(), "{method} {params}: {answer}");
         answer["result"].take()

@@ -74,8 +74,8 @@ fn start(upstream: &Arc<Moody>, options: LightOptions) -> LightService {
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
     let answer = service.answer(message.to_string().into_bytes()).await;
-    assert!(answer.answer.as_ref().is_some_and(|answer| !answer.unusable));
-    let value: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+    assert!(answer.reply.as_ref().is_some_and(|reply| !reply.is_unusable()));
+    let value: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
     assert_eq!(value["id"], "q");
     value
 }
@@ -177,11 +177,11 @@ async fn messages_that_are_not_json_rpc_are_errors_and_notifications_have_no_res
     let upstream = moody();
     let service = start(&upstream, options());
     for message in ["", "{", "5", "\"x\"", "null", "{}x"] {
-        let answer = service.answer(message.into()).await.answer;
-        assert!(answer.is_some_and(|answer| answer.unusable), "{message}");
+        let answer = service.answer(message.into()).await.reply;
+        assert!(answer.is_some_and(|reply| reply.is_unusable()), "{message}");
     }
     let notification = r#"{"jsonrpc":"2.0","method":"eth_chainId"}"#;
-    assert_eq!(service.answer(notification.into()).await.body(), None);
+    assert_eq!(service.answer(notification.into()).await.into_text(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, HeaderCandidate, Network, WorkStart};
 use rootlight::light::{SyncOptions, UpstreamRequest, encode_headers};
+use rootlight::rpc::envelope::Call;
+use rootlight::rpc::{Message, Reply, RpcError};
 use rootlight::types::HeaderForm;
 use rootlight_native::light::{FILE, LightOptions, LightService, SET_ASIDE, Start};
-use rootlight_native::service::{Caller, HeldAnswer, Service};
+use rootlight_native::service::{Caller, HeldReply, Service};
 use rootlight_native::store::StoreError;
 use rootlight_native::upstream::{self, Upstream, UpstreamResult};
 use serde_json::value::RawValue;
@@ -135,21 +137,18 @@ impl Upstream for Node {
 struct Served(Arc<Node>);
 
 impl Service for Served {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         Box::pin(async move {
-            let message: Value = serde_json::from_slice(&message).unwrap();
-            let one = |call: &Value| {
-                let params = call["params"].as_array().cloned().unwrap_or_default();
-                match self.0.answer(call["method"].as_str().unwrap(), &params) {
-                    Ok(text) => format!(r#"{{"jsonrpc":"2.0","id":{},"result":{text}}}"#, call["id"]),
-                    Err(error) => format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, call["id"]),
-                }
+            let one = |call: &Call| {
+                let params: Vec<Value> =
+                    call.params.iter().map(|param| serde_json::from_str(param.get()).unwrap()).collect();
+                self.0
+                    .answer(&call.method, &params)
+                    .map(|text| RawValue::from_string(text).unwrap())
+                    .map_err(|_| RpcError::Host { code: -32601, text: "method not found".into() })
             };
-            let text = match message.as_array() {
-                Some(calls) => format!("[{}]", calls.iter().map(one).collect::<Vec<_>>().join(",")),
-                None => one(&message),
-            };
-            HeldAnswer::served(Some(text))
+            let outcomes = message.calls().map(one).collect();
+            HeldReply::of(Reply::to(message, outcomes))
         })
     }
 }
@@ -168,7 +167,7 @@ fn resume(node: &Arc<Node>, folder: &Path) -> Result<LightService, StoreError> {
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
+    serde_json::from_str(&answer.into_text().unwrap()).unwrap()
 }
 
 /// Waits for the head; returns its number and raw header.

@@ -161,7 +161,7 @@ impl Upstream for Newest {
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
+    serde_json::from_str(&answer.into_text().unwrap()).unwrap()
 }
 
 /// A store, and what a client needs to start from it.

@@ -168,7 +168,7 @@ async fn load(server: &PostgresServer, recorded: SharedUpstream, traces: bool) {
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
+    serde_json::from_str(&answer.into_text().unwrap()).unwrap()
 }
 
 /// The backend has neither bodies nor receipts, so everything here is from the index.

@@ -49,7 +49,7 @@ impl World {
         let (servers, postgres) = (cluster()?, postgres()?);
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
         let block = br#"{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["0x0",false]}"#;
-        let answer = chain.answer(block.to_vec()).await.body().unwrap();
+        let answer = chain.answer(block.to_vec()).await.into_text().unwrap();
         let genesis: Value = serde_json::from_str(&answer).unwrap();
         let mut backends = Vec::new();
         for _ in 0..2 {

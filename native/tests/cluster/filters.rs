@@ -60,7 +60,7 @@ async fn the_filters_of_one_owner_take_no_more_than_their_budget_of_bytes() {
         .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "eth_newFilter", "params": large()}))
         .collect();
     let answer = world.front_ends[0].answer(Value::from(many).to_string().into_bytes()).await;
-    let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+    let answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
     assert_eq!(answer["error"]["code"], -32005, "more than the budget in one message: {answer}");
     assert_eq!(world.ask("eth_getFilterChanges", json!([ids[7]])).await, json!([]));
 }

@@ -16,7 +16,7 @@ use rootlight_native::cluster::store::HotStore;
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::serve::{FrontEnd, FrontEndParts, NewBlocks};
-use rootlight_native::service::{Caller, Peer, Service, Terms};
+use rootlight_native::service::{self, Caller, Peer, Service, Terms};
 use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl Upstream for Backend {
                     first();
                 }
                 let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-                let body = self.chain.answer(message.into_bytes()).await.body().unwrap();
+                let body = self.chain.answer(message.into_bytes()).await.into_text().unwrap();
                 let mut answer: Value = serde_json::from_str(&body).unwrap();
                 results.push(match answer.get("error") {
                     Some(error) => Err(UpstreamError::Rpc {
@@ -98,7 +98,7 @@ pub(crate) struct World {
 
 pub(crate) async fn ask_of(service: &dyn Service, method: &str, params: Value) -> Result<Value, Value> {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let body = service.answer(message.to_string().into_bytes()).await.body().unwrap();
+    let body = service.answer(message.to_string().into_bytes()).await.into_text().unwrap();
     let mut answer: Value = serde_json::from_str(&body).unwrap();
     match answer.get_mut("error") {
         Some(error) => Err(error.take()),
@@ -242,8 +242,10 @@ async fn watch_head(
             let turn = world.next.fetch_add(1, Ordering::Relaxed) % world.front_ends.len();
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
             let floor = seen.load(Ordering::SeqCst);
-            let answer = world.front_ends[turn].answer_to(&caller, message.to_string().into_bytes()).await;
-            let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+            let answer = world.front_ends[turn]
+                .answer_to(&caller, service::read(message.to_string().as_bytes()))
+                .await;
+            let answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
             if answer.get("error").is_some() {
                 // A front end that lags says so, which it does only if the store fails.
                 assert!(store_fails && answer["error"]["code"] == -32002, "{answer} of front end {turn}");

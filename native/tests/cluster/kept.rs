@@ -61,7 +61,7 @@ async fn an_answer_about_a_final_block_is_made_once_for_all_front_ends() {
     assert_eq!(found, [1, 2]);
     // Ids are those of the message, and notifications have no answer.
     let message = json!({"jsonrpc": "2.0", "id": "mine", "method": code.0, "params": code.1});
-    let body = world.front_ends[1].answer(message.to_string().into_bytes()).await.body().unwrap();
+    let body = world.front_ends[1].answer(message.to_string().into_bytes()).await.into_text().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["id"], "mine");
 }
 

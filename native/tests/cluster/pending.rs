@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use rootlight_native::service::{Caller, Peer, Service as _, Terms};
+use rootlight_native::service::{self, Caller, Peer, Service as _, Terms};
 use serde_json::{Value, json};
 
 use crate::front_ends::{ALICE, World};
@@ -16,8 +16,8 @@ pub(crate) fn caller(key: u32, rights: u64) -> Caller {
 /// What a front end answers to a caller: a result or an error.
 pub(crate) async fn ask(world: &World, at: usize, caller: &Caller, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = world.front_ends[at].answer_to(caller, message.to_string().into_bytes()).await;
-    let mut answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+    let answer = world.front_ends[at].answer_to(caller, service::read(message.to_string().as_bytes())).await;
+    let mut answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
     let part = if answer.get("error").is_some() { "error" } else { "result" };
     answer[part].take()
 }
@@ -26,7 +26,7 @@ pub(crate) async fn ask(world: &World, at: usize, caller: &Caller, method: &str,
 struct Listener {
     caller: Caller,
     filter: Value,
-    subscriptions: Vec<String>,
+    subscriptions: Vec<u128>,
     by_filter: Vec<Value>,
     by_subscription: Vec<Vec<Value>>,
 }
@@ -38,7 +38,7 @@ impl Listener {
         let mut subscriptions = Vec::new();
         for at in 0..world.front_ends.len() {
             let id = ask(world, at, &caller, "eth_subscribe", json!(["newPendingTransactions"])).await;
-            subscriptions.push(id.as_str().unwrap().to_owned());
+            subscriptions.push(u128::from_str_radix(&id.as_str().unwrap()[2..], 16).unwrap());
         }
         let by_subscription = vec![Vec::new(); subscriptions.len()];
         Self { caller, filter, subscriptions, by_filter: Vec::new(), by_subscription }
@@ -49,7 +49,7 @@ impl Listener {
         let found = ask(world, at, &self.caller, "eth_getFilterChanges", json!([self.filter])).await;
         self.by_filter.extend(found.as_array().unwrap_or_else(|| panic!("{found}")).clone());
         for (at, subscription) in self.subscriptions.iter().enumerate() {
-            let news = world.front_ends[at].poll(&self.caller, subscription).await;
+            let news = world.front_ends[at].news(&self.caller, *subscription).await.0;
             assert!(!news.is_gone);
             let read =
                 |text: &String| serde_json::from_str::<Value>(text).unwrap()["params"]["result"].take();

@@ -37,7 +37,7 @@ async fn a_poll_that_failed_while_the_store_stalled_loses_no_event() {
         world.servers.signal(0, "CONT");
     };
     let (answer, ()) = tokio::join!(answer, resume);
-    let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+    let answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
     assert!(answer.to_string().contains("ask again"), "{answer}");
 
     // The caller asks again, as it was told.
@@ -202,7 +202,7 @@ async fn a_transaction_that_was_sent_is_told_although_its_batch_polls_a_filter_o
     let answer = world.front_ends[0].answer(message.to_string().into_bytes()).await;
     assert!(world.before_proof.lock().unwrap().is_none(), "a proof was asked for");
     world.servers.signal(0, "CONT");
-    let answer: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
+    let answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
     assert_eq!(answer.as_array().map(Vec::len), Some(4), "{answer}");
     assert_eq!((&answer[0]["id"], &answer[0]["error"]["code"]), (&json!(1), &json!(-32002)), "{answer}");
     let hash = &answer[1]["result"];

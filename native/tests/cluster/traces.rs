@@ -109,7 +109,7 @@ impl World {
     /// The whole answer of the client, and the result of the chain.
     async fn both(&self, method: &str, params: Value) -> (Value, Value) {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let body = self.front.answer(message.to_string().into_bytes()).await.body().unwrap();
+        let body = self.front.answer(message.to_string().into_bytes()).await.into_text().unwrap();
         (serde_json::from_str(&body).unwrap(), ask_of(&*self.chain, method, params).await.unwrap())
     }
 

@@ -12,11 +12,13 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
-use rootlight::rpc::envelope::write_error;
+use rootlight::rpc::{Message, Reply};
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::server::{Control, Entry, Limits, Operations, Origins, Server, ServerConfig};
-use rootlight_native::service::{Caller, HeldAnswer, Service};
+use rootlight_native::service::{Caller, HeldReply, Service};
 use serde_json::Value;
+use serde_json::json;
+use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
 /// How long a test waits for a program.
@@ -63,22 +65,18 @@ pub fn run_with(arguments: &[&str], input: &str) -> Output {
 pub struct Echo;
 
 impl Service for Echo {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         Box::pin(async move {
-            let text = String::from_utf8_lossy(&message).into_owned();
-            if serde_json::from_str::<serde_json::Value>(&text).is_err() {
-                return HeldAnswer::unusable(write_error(&[], -32700, "JSON parse error"));
-            }
-            if text.contains("notify") {
-                return HeldAnswer::served(None);
-            }
-            if text.contains("slow") {
+            let calls = |method| message.calls().any(|call| call.method == method);
+            if calls("slow") {
                 tokio::time::sleep(Duration::from_millis(600)).await;
             }
-            if text.contains("large") {
-                return HeldAnswer::served(Some(format!("\"{}\"", "x".repeat(4 << 20))));
-            }
-            HeldAnswer::served(Some(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, message.len())))
+            let result = match calls("large") {
+                true => json!("x".repeat(4 << 20)),
+                false => json!(message.bytes()),
+            };
+            let outcomes = message.entries().iter().map(|_| Ok(to_raw_value(&result).unwrap())).collect();
+            HeldReply::of(Reply::to(message, outcomes))
         })
     }
 }

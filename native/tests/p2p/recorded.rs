@@ -41,7 +41,7 @@ pub(crate) async fn light_within(peers: &[PeerAddress], genesis: B256, limits: R
 pub(crate) async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
+    serde_json::from_str(&answer.into_text().unwrap()).unwrap()
 }
 
 /// The light client, and what it talks to, of the recorded chain up to this block.

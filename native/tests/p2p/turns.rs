@@ -7,7 +7,7 @@ use alloy_primitives::{B256, U256};
 use rootlight::dev::Mining;
 use rootlight_native::local::LocalOptions;
 use rootlight_native::p2p::{LocalChain, PeerAddress, PeerChain as _};
-use rootlight_native::service::{Caller, Peer as Connection, Service};
+use rootlight_native::service::{self, Caller, Peer as Connection, Service};
 use rootlight_p2p::message::{Message, Request};
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{CloseReason, Event, Session, SessionConfig};
@@ -91,8 +91,8 @@ fn caller(last: u8) -> Caller {
 
 async fn ask_as(service: &dyn Service, caller: &Caller, method: &str, params: Value) -> Value {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let answer = service.answer_to(caller, message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
+    let answer = service.answer_to(caller, service::read(message.to_string().as_bytes())).await;
+    serde_json::from_str(&answer.into_text().unwrap()).unwrap()
 }
 
 /// Lets a caller ask many questions at a time until the tasks are dropped.

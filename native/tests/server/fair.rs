@@ -157,7 +157,7 @@ async fn a_client_that_does_not_read_http_answers_is_disconnected() {
     impatient.limits.connections = 1;
     let server = start(impatient).await;
     let mut stream = connect(server.address, "127.0.0.1").await;
-    let request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n\"large\"";
+    let request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n{\"id\":1,\"method\":\"large\"}";
     for _ in 0..8 {
         stream.write_all(request.as_bytes()).await.unwrap();
     }

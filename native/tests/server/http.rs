@@ -238,7 +238,8 @@ async fn long_answers_are_compressed_on_request() {
     let _ = client();
     let plain = reqwest::Client::builder().no_proxy().no_gzip().build().unwrap();
     let request = plain.post(server.url("/")).header(CONTENT_TYPE, "application/json");
-    let response = request.header(ACCEPT_ENCODING, "gzip").body("\"large\"").send().await.unwrap();
+    let response =
+        request.header(ACCEPT_ENCODING, "gzip").body(r#"{"id":1,"method":"large"}"#).send().await.unwrap();
     assert_eq!(response.headers()["content-encoding"], "gzip");
     assert!(response.bytes().await.unwrap().len() < 100_000);
     let request = plain.post(server.url("/")).header(CONTENT_TYPE, "application/json");
@@ -298,8 +299,13 @@ async fn connections_above_the_cap_wait() {
 async fn open_requests_finish_after_a_stop_signal() {
     let mut server = start(config()).await;
     let url = server.url("/");
-    let open =
-        tokio::spawn(client().post(url).header(CONTENT_TYPE, "application/json").body("\"slow\"").send());
+    let open = tokio::spawn(
+        client()
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .body(r#"{"id":1,"method":"slow"}"#)
+            .send(),
+    );
     tokio::time::sleep(Duration::from_millis(200)).await;
     server.stop.take().unwrap().send(()).unwrap();
     assert_eq!(open.await.unwrap().unwrap().status(), StatusCode::OK);

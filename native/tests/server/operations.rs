@@ -11,8 +11,10 @@ use common::{client, config, start};
 use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
+use rootlight::rpc::{Message as Request, Reply};
 use rootlight_native::server::{Listen, Operations, Proxies, Server, ServerConfig};
-use rootlight_native::service::{Caller, Health, HeldAnswer, Service, UpstreamVitals, Vitals};
+use rootlight_native::service::{Caller, Health, HeldReply, Service, UpstreamVitals, Vitals};
+use serde_json::value::to_raw_value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tokio_tungstenite::connect_async;
@@ -27,17 +29,15 @@ struct Mirror {
 }
 
 impl Service for Mirror {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Request) -> BoxFuture<'a, HeldReply> {
         Box::pin(async move {
-            let text = String::from_utf8_lossy(&message);
-            if text.contains("slow") {
+            let calls = |method| message.calls().any(|call| call.method == method);
+            if calls("slow") {
                 tokio::time::sleep(Duration::from_millis(700)).await;
             }
-            let filler = if text.contains("large") { "0".repeat(200_000) } else { String::new() };
-            HeldAnswer::served(Some(format!(
-                r#"{{"jsonrpc":"2.0","id":1,"result":"{}{filler}"}}"#,
-                caller.peer.address
-            )))
+            let filler = if calls("large") { "0".repeat(200_000) } else { String::new() };
+            let result = to_raw_value(&format!("{}{filler}", caller.peer.address)).unwrap();
+            HeldReply::of(Reply::to(message, vec![Ok(result)]))
         })
     }
 
@@ -257,13 +257,18 @@ async fn every_response_has_a_request_id_of_its_own() {
 #[tokio::test]
 async fn answers_are_compressed_by_the_coding_that_the_client_prefers() {
     let server = mirror(Operations::default()).await;
-    let plain = server.post("\"large\"").await;
+    let plain = server.post(r#"{"id":1,"method":"large"}"#).await;
     for (accepted, coding) in [("gzip, deflate, br", Some("br")), ("gzip", Some("gzip")), ("br;q=0", None)] {
         // A client that leaves answers as they are.
         let client = reqwest::Client::builder().no_proxy().no_gzip().build().unwrap();
         let request =
             client.post(format!("http://{}/", server.address)).header(CONTENT_TYPE, "application/json");
-        let response = request.header(ACCEPT_ENCODING, accepted).body("\"large\"").send().await.unwrap();
+        let response = request
+            .header(ACCEPT_ENCODING, accepted)
+            .body(r#"{"id":1,"method":"large"}"#)
+            .send()
+            .await
+            .unwrap();
         let given = response.headers().get(CONTENT_ENCODING).map(|value| value.to_str().unwrap().to_owned());
         assert_eq!(given.as_deref(), coding, "{accepted}");
         assert_eq!(response.headers()["vary"], "accept-encoding");
@@ -317,7 +322,7 @@ async fn a_server_may_have_a_unix_socket_only() {
 async fn a_stop_lets_running_requests_of_websockets_finish() {
     let mut server = mirror(Operations::default()).await;
     let mut socket = connect_async(format!("ws://{}/", server.address)).await.unwrap().0;
-    socket.send(Message::text("\"slow\"")).await.unwrap();
+    socket.send(Message::text(r#"{"id":1,"method":"slow"}"#)).await.unwrap();
     // The message must have arrived before the server stops.
     tokio::time::sleep(Duration::from_millis(200)).await;
     server.stop.take().unwrap().send(()).unwrap();
@@ -342,7 +347,7 @@ async fn a_stop_ends_requests_that_take_longer_than_the_time_for_them() {
     config.limits.drain_timeout = Duration::from_millis(300);
     let mut server = common::start_service(config, Arc::new(Mirror::default())).await;
     let mut socket = connect_async(server.ws("/")).await.unwrap().0;
-    socket.send(Message::text("\"slow\"")).await.unwrap();
+    socket.send(Message::text(r#"{"id":1,"method":"slow"}"#)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     server.stop.take().unwrap().send(()).unwrap();
     // The answer would come first if the server waited for it.

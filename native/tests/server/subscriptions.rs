@@ -20,7 +20,7 @@ use rootlight::types::{Block, BlockBody};
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::Limits;
-use rootlight_native::service::{Caller, Peer, Service};
+use rootlight_native::service::{self, Caller, Peer, Service};
 use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
 use serde_json::{Value, json, value::RawValue};
 use tokio::net::TcpStream;
@@ -43,7 +43,7 @@ impl Dev {
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, Value> {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let body = self.0.answer(message.into_bytes()).await.body().unwrap();
+        let body = self.0.answer(message.into_bytes()).await.into_text().unwrap();
         let mut answer: Value = serde_json::from_str(&body).unwrap();
         match answer.get_mut("error") {
             Some(error) => Err(error.take()),
@@ -302,7 +302,12 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     let peer = Peer::new(std::net::Ipv4Addr::LOCALHOST.into());
     let subscriber = Caller::new(peer, None).with_subscriptions(1);
     for _ in 0..200 {
-        let body = dev.0.answer_to(&subscriber, message.to_string().into_bytes()).await.body().unwrap();
+        let body = dev
+            .0
+            .answer_to(&subscriber, service::read(message.to_string().as_bytes()))
+            .await
+            .into_text()
+            .unwrap();
         let answer: Value = serde_json::from_str(&body).unwrap();
         if answer["error"]["message"] == "filter not found" {
             return;

@@ -119,7 +119,7 @@ async fn http_and_websocket_are_served_over_tls() {
 #[tokio::test]
 async fn long_bodies_and_answers_pass_over_tls() {
     let server = secured().await;
-    let body = format!("\"large{}\"", "x".repeat(3 << 20));
+    let body = format!(r#"{{"id":1,"method":"large","params":["{}"]}}"#, "x".repeat(3 << 20));
     let request =
         trusting("first.pem").post(server.url()).header(CONTENT_TYPE, "application/json").body(body);
     assert_eq!(request.send().await.unwrap().text().await.unwrap().len(), (4 << 20) + 2);

@@ -77,7 +77,7 @@ async fn notifications_have_no_response_and_errors_keep_the_connection_open() {
 async fn slow_calls_do_not_delay_others() {
     let server = start(config()).await;
     let mut socket = connect(&server).await;
-    socket.send(Message::text("\"slow\"")).await.unwrap();
+    socket.send(Message::text(r#"{"id":1,"method":"slow"}"#)).await.unwrap();
     socket.send(Message::text(BODY)).await.unwrap();
     assert!(next(&mut socket).await.unwrap().to_text().unwrap().ends_with(&format!("{}}}", BODY.len())));
     assert!(next(&mut socket).await.unwrap().to_text().unwrap().ends_with("6}"));
@@ -151,7 +151,7 @@ async fn clients_that_do_not_read_are_disconnected() {
     let server = start(config).await;
     let mut socket = connect(&server).await;
     for _ in 0..16 {
-        socket.send(Message::text("\"large\"")).await.unwrap();
+        socket.send(Message::text(r#"{"id":1,"method":"large"}"#)).await.unwrap();
     }
     // 64 MiB do not fit into socket buffers, so the server must disconnect the client, which frees the only
     // place.
@@ -226,7 +226,7 @@ async fn a_long_answer_is_sent_in_short_frames() {
     let (mut socket, _) =
         tokio_tungstenite::client_async_with_config(server.ws("/"), stream, Some(short)).await.unwrap();
     for _ in 0..2 {
-        socket.send(Message::text("\"large\"")).await.unwrap();
+        socket.send(Message::text(r#"{"id":1,"method":"large"}"#)).await.unwrap();
         let answer = tokio::time::timeout(Duration::from_secs(10), socket.next()).await.unwrap().unwrap();
         let text = answer.unwrap().into_text().unwrap();
         assert!(text.len() == (4 << 20) + 2 && text.bytes().filter(|byte| *byte == b'x').count() == 4 << 20);

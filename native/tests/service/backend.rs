@@ -5,8 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use rootlight::rpc::envelope::{Call, Outcome};
+use rootlight::rpc::{Message, News, Reply, RpcError};
+use rootlight_native::budget::Held;
 use rootlight_native::server::{Limits, ServerConfig};
-use rootlight_native::service::{Caller, HeldAnswer, News, Service};
+use rootlight_native::service::{Caller, HeldReply, Service, read};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -50,6 +54,15 @@ fn result(call: &Value, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": call["id"], "result": result})
 }
 
+fn outcome(answer: &Value) -> Outcome {
+    let error = &answer["error"];
+    if error.is_null() {
+        return Ok(to_raw_value(&answer["result"])?);
+    }
+    let code = error["code"].as_i64().and_then(|code| code.try_into().ok()).unwrap_or_default();
+    Err(RpcError::Host { code, text: error["message"].as_str().unwrap_or_default().to_owned() })
+}
+
 /// The numbers and bytes in a value.
 fn texts(value: &mut Value) -> Vec<&mut String> {
     match value {
@@ -72,30 +85,28 @@ fn change(value: &mut Value, turn: usize) {
 
 impl Answers {
     /// What the chain answers to a message.
-    async fn honest(&self, caller: &Caller, message: Vec<u8>) -> HeldAnswer {
+    async fn honest(&self, caller: &Caller, message: Message) -> HeldReply {
         let _open = self.chain.gate.read().await;
         self.chain.service.answer_to(caller, message).await
     }
 
     async fn honest_call(&self, caller: &Caller, call: &Value) -> Value {
-        let answer = self.honest(caller, call.to_string().into_bytes()).await.body();
+        let answer = self.honest(caller, read(call.to_string().as_bytes())).await.into_text();
         answer.and_then(|body| serde_json::from_str(&body).ok()).unwrap_or_default()
     }
 
     /// Answers one call after another in the given way.
-    async fn dishonest(&self, caller: &Caller, message: Vec<u8>, mode: &Mode) -> HeldAnswer {
-        let message: Value = serde_json::from_slice(&message).unwrap_or_default();
-        let answer = match &message {
-            Value::Array(calls) => {
-                let mut answers = Vec::new();
-                for call in calls {
-                    answers.push(self.dishonest_call(caller, call, mode).await);
-                }
-                Value::from(answers)
-            }
-            call => self.dishonest_call(caller, call, mode).await,
-        };
-        HeldAnswer::served(Some(answer.to_string()))
+    async fn dishonest(&self, caller: &Caller, message: Message, mode: &Mode) -> HeldReply {
+        let mut outcomes = Vec::new();
+        for entry in message.entries() {
+            let Ok(Call { method, params, .. }) = &entry.call else {
+                outcomes.push(Err(RpcError::InvalidRequest));
+                continue;
+            };
+            let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            outcomes.push(outcome(&self.dishonest_call(caller, &call, mode).await));
+        }
+        HeldReply::of(Reply::to(message, outcomes))
     }
 
     async fn dishonest_call(&self, caller: &Caller, call: &Value, mode: &Mode) -> Value {
@@ -164,7 +175,7 @@ impl Answers {
 }
 
 impl Service for Answers {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         Box::pin(async move {
             let mut modes = self.mode.subscribe();
             let mode = modes.borrow_and_update().clone();
@@ -179,8 +190,8 @@ impl Service for Answers {
         })
     }
 
-    fn poll<'a>(&'a self, caller: &'a Caller, subscription: &'a str) -> BoxFuture<'a, News> {
-        self.chain.service.poll(caller, subscription)
+    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+        self.chain.service.news(caller, subscription)
     }
 
     fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {

@@ -93,7 +93,7 @@ pub(crate) fn answer_key(method: &str, params: &Value) -> String {
 
 async fn ask(service: &LocalService, method: &str, params: &Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let body = service.answer(message.to_string().into_bytes()).await.body().unwrap();
+    let body = service.answer(message.to_string().into_bytes()).await.into_text().unwrap();
     serde_json::from_str(&body).unwrap()
 }
 

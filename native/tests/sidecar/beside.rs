@@ -97,7 +97,7 @@ impl Node {
 
 pub(crate) async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = service.answer(message.to_string().into_bytes()).await.body().unwrap();
+    let answer = service.answer(message.to_string().into_bytes()).await.into_text().unwrap();
     serde_json::from_str(&answer).unwrap()
 }
 

@@ -490,7 +490,7 @@ async fn kept_answers_of_the_node_count_towards_the_limit_of_a_batch() {
     let call =
         |id| json!({"jsonrpc": "2.0", "id": id, "method": "eth_getBlockByNumber", "params": ["0x7", true]});
     let batch = Value::from_iter((0..50).map(call));
-    let body = service.answer(batch.to_string().into_bytes()).await.body().unwrap();
+    let body = service.answer(batch.to_string().into_bytes()).await.into_text().unwrap();
     assert!(!asked(&node).iter().any(|method| method == "eth_getBlockByNumber"), "the block was kept");
     let answers: Vec<Value> = serde_json::from_str(&body).unwrap();
     let (given, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer["error"].is_null());

@@ -98,12 +98,12 @@ impl DevChain {
     pub fn request(&self, message: &str) -> Option<String> {
         let mut running = self.running.borrow_mut();
         let Running { client, dispatcher, connection, entropy, changed } = running.as_mut()?;
-        let message = LocalMessage::new(dispatcher, connection.clone(), message.as_bytes());
+        let message = LocalMessage::read_from(dispatcher, connection.clone(), message.as_bytes());
         *changed |= message.changes_chain();
         let deadline = Deadline::start();
-        let answer = client.answer(message, entropy.moment(), &|| deadline.is_over());
+        let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
         drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
-        answer.map(|answer| answer.body)
+        reply.into_text()
     }
 
     /// Whether a request since the last call of this method may have caused events for subscribers, because it may have

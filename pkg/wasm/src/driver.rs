@@ -9,7 +9,7 @@ use rootlight::light::{
     ClientConfig, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncOptions, SyncStep,
     UpstreamRequest, UpstreamResponse,
 };
-use rootlight::rpc::{Answer, Client, Connection, Session, SessionStep};
+use rootlight::rpc::{Client, Connection, Reply, Session, SessionStep};
 use wasm_bindgen::JsValue;
 
 use crate::config::{Config, Start};
@@ -266,10 +266,11 @@ impl Driver {
     /// Runs one message as far as the known facts allow.
     pub(crate) fn begin(&self, message: &[u8]) -> Begun {
         let now = moment();
+        let message = self.client.read(message, &self.connection);
         let mut session = self.client.open_from(self.connection.clone(), message, now);
         match self.step(&mut session, Deadline::after(now.millis as f64)) {
             SessionStep::Fetch(requests) => Begun::Fetches(Box::new(session), requests),
-            SessionStep::Done(answer) => Begun::Done(self.close(session, answer)),
+            SessionStep::Done(reply) => Begun::Done(self.close(session, reply)),
         }
     }
 
@@ -288,7 +289,7 @@ impl Driver {
             drop(share);
             match self.step(&mut session, Deadline::start()) {
                 SessionStep::Fetch(more) => requests = more,
-                SessionStep::Done(answer) => return self.close(*session, answer),
+                SessionStep::Done(reply) => return self.close(*session, reply),
             }
         }
     }
@@ -297,9 +298,9 @@ impl Driver {
         self.client.step(session, &|| deadline.is_over())
     }
 
-    fn close(&self, session: Session, answer: Option<Answer>) -> Option<String> {
+    fn close(&self, session: Session, reply: Reply) -> Option<String> {
         self.changed.set(self.client.close(session) || self.changed.get());
-        answer.map(|answer| answer.body)
+        reply.into_text()
     }
 }
 

@@ -9,7 +9,7 @@ use super::SharedClient;
 use crate::{
     consensus::{BodyError, VerifiedBody, VerifiedReceipts},
     light::{FactStore, Known, Now, PinnedHead, ToldError},
-    rpc::{Lock as _, Session, Share},
+    rpc::{Lock as _, Message, Session, Share},
     types::{FieldError, Receipt, Transaction, rlp::ListBuf, rlp::Reader},
 };
 
@@ -31,7 +31,7 @@ pub enum ContentsError {
 impl<S: Share> SharedClient<S> {
     /// Starts answering a message of the host itself, as [`Self::open`] does, on the newest verified chain whatever
     /// messages are shown.
-    pub fn open_on_newest(&self, message: &[u8], now: Now) -> Session {
+    pub fn open_on_newest(&self, message: Message, now: Now) -> Session {
         let pinned = PinnedHead::new(&self.sync.read(), self.config.clone(), now);
         Session::new(&self.dispatcher, self.connection.clone(), pinned, message)
     }

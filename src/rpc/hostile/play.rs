@@ -131,7 +131,7 @@ impl Play {
             let requests = match self.client.step(&mut session, &|| false) {
                 SessionStep::Done(answer) => {
                     self.client.close(session);
-                    return serde_json::from_str(&answer.unwrap().body).unwrap();
+                    return serde_json::from_str(&answer.into_text().unwrap()).unwrap();
                 }
                 SessionStep::Fetch(requests) => requests,
             };

@@ -98,6 +98,12 @@ pub(in crate::rpc) struct Filter {
 }
 
 impl Filter {
+    /// The ends of the range; none of a filter that cannot be read.
+    #[cfg(feature = "node-methods")]
+    pub(in crate::rpc) fn ends(params: Params<'_>) -> Vec<BlockParam> {
+        Self::read(params, &NODE).map_or_else(|_| Vec::new(), |filter| vec![filter.from, filter.to])
+    }
+
     /// Reads a filter, and refuses a range of blocks that the profile does not allow. The ends of the range
     /// are what a function makes of the parameters; `None` if it makes nothing of one.
     ///

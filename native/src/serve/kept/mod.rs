@@ -15,20 +15,19 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
-use rootlight::rpc::envelope::write_answer;
+use rootlight::rpc::{Message, Reply, Response};
 use rootlight::types::BlockRef;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tracing::debug;
 
-pub(super) use self::question::quantity;
 use self::question::{Question, is_final, verified_result};
 use crate::budget;
 use crate::cluster::Seal;
 use crate::cluster::store::HotStore;
 use crate::light::LightService;
 use crate::metrics::register_counters;
-use crate::service::{Caller, HeldAnswer, Service as _};
+use crate::service::{Caller, HeldReply, Service as _};
 
 /// Longest result that is kept, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -105,26 +104,25 @@ impl KeptAnswers {
         &self,
         light: &LightService,
         caller: &Caller,
-        message: Vec<u8>,
+        message: Message,
         question: Question,
-    ) -> HeldAnswer {
+    ) -> HeldReply {
         if let Some(kept) = self.find(light, &question).await {
-            let mut body = String::new();
-            let told = write_answer(&mut body, &question.id, &Ok(kept.result.clone()));
-            if let Some(held) = budget::hold_answer(caller.peer.asker(), body.len()).await {
-                return HeldAnswer { held, ..HeldAnswer::served(told.then_some(body)) };
+            let reply = Reply::to_one(question.id.clone(), Ok(kept.result.clone()));
+            if let Some(held) = budget::hold_answer(caller.peer.asker(), reply.bytes()).await {
+                return HeldReply { held, ..HeldReply::of(reply) };
             }
         }
         let answer = light.answer_to(caller, message).await;
-        if let Some(given) = &answer.answer {
-            self.keep(light, &question, &given.body, answer.fetched);
+        if let Some([response]) = answer.reply.as_ref().map(Reply::responses) {
+            self.keep(light, &question, response, answer.fetched);
         }
         answer
     }
 
-    /// Reads a message whose answer may be kept.
-    pub(super) fn question(&self, message: &[u8]) -> Option<Question> {
-        Question::read(message, &self.settings)
+    /// What a message asks whose answer may be kept.
+    pub(super) fn question(&self, message: &Message) -> Option<Question> {
+        Question::of(message, &self.settings)
     }
 
     async fn find(&self, light: &LightService, question: &Question) -> Option<Arc<Kept>> {
@@ -160,12 +158,11 @@ impl KeptAnswers {
 
     /// Keeps an answer if it cannot change any more; in the store only if backends were asked for it, because others can
     /// be made as quickly as they can be read there.
-    fn keep(&self, light: &LightService, question: &Question, answer: &str, fetched: bool) {
-        if answer.len() > LONGEST {
-            return;
-        }
+    fn keep(&self, light: &LightService, question: &Question, response: &Response, fetched: bool) {
         let Some(chain) = light.trusted_chain() else { return };
-        let Some(result) = verified_result(answer) else { return };
+        let Some(result) = verified_result(response).filter(|result| result.get().len() <= LONGEST) else {
+            return;
+        };
         let Some(block) = question.block(result, &chain) else { return };
         let kept = Kept { block, result: result.to_owned() };
         if fetched && let Ok(turn) = self.writes.clone().try_acquire_owned() {

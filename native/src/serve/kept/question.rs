@@ -1,24 +1,16 @@
 //! Which messages have answers that cannot change any more.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
 use alloy_primitives::{B256, Keccak256, U256};
-use memchr::memmem;
 use rootlight::consensus::ChainView;
 use rootlight::engine::{Depths, Level};
-use rootlight::rpc::envelope::{Id, MAX_BATCH, Message};
-use rootlight::rpc::{Handler, Method, methods};
+use rootlight::rpc::envelope::Id;
+use rootlight::rpc::{BlockParam, Handler, Message, Method, Response};
 use rootlight::types::BlockRef;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// Longest message that is looked at, in bytes.
 const LONGEST: usize = 4 << 10;
-
-/// Tags of blocks that change, as JSON.
-const TAGS: [&[u8]; 5] = [b"\"latest\"", b"\"pending\"", b"\"safe\"", b"\"finalized\"", b"\"earliest\""];
 
 /// Where a request says which block its answer is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,23 +40,13 @@ pub(in crate::serve) struct Question {
     about: About,
 }
 
-/// The methods whose answers depend only on the block that they are about. Those of the namespace `rootlight` also say
-/// how it is proven at present.
-static PLACES: LazyLock<BTreeMap<&'static str, Place>> = LazyLock::new(|| {
-    let of_chain = methods().filter(|row| {
-        matches!(row.handler, Handler::Read(_))
-            && row.level == Level::Verified
-            && !row.name.starts_with("rootlight_")
-    });
-    let places = of_chain.filter_map(|row| Some((row, place(row)?)));
-    places
-        .flat_map(|(row, place)| {
-            [row.name].into_iter().chain(row.aliases.iter().copied()).map(move |name| (name, place))
-        })
-        .collect()
-});
-
+/// Where a method's answers say which block they are about, if they depend only on that block. Those of the namespace
+/// `rootlight` also say how it is proven at present.
 fn place(row: &Method) -> Option<Place> {
+    let is_of_chain = matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified;
+    if !is_of_chain || row.namespace() == "rootlight" {
+        return None;
+    }
     let blocks: Vec<usize> =
         (0..).zip(row.params).filter(|(_, param)| param.kind == "BLOCK").map(|(at, _)| at).collect();
     match (blocks.as_slice(), row.params.first()) {
@@ -83,34 +65,24 @@ struct Named {
     block_number: U256,
 }
 
-/// An answer without any mark: a result that is verified from a trusted block on.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Verified<'a> {
-    #[serde(rename = "jsonrpc")]
-    _version: IgnoredAny,
-    #[serde(rename = "id")]
-    _id: IgnoredAny,
-    #[serde(borrow)]
-    result: &'a RawValue,
-}
-
-/// The result of an answer, if it is verified.
-pub(super) fn verified_result(answer: &str) -> Option<&RawValue> {
-    serde_json::from_str::<Verified<'_>>(answer).ok().map(|answer| answer.result)
+/// The result of a response, if it is verified from a trusted block on.
+pub(super) fn verified_result(response: &Response) -> Option<&RawValue> {
+    let is_marked = response.level.is_some() || response.by_work;
+    response.outcome.as_deref().ok().filter(|_| !is_marked)
 }
 
 impl Question {
-    /// Reads a message of one request; `None` if its answer may change with the head, or if it is nothing of the kind.
-    pub(super) fn read(message: &[u8], settings: &B256) -> Option<Self> {
-        if message.len() > LONGEST || TAGS.iter().any(|tag| memmem::find(message, tag).is_some()) {
-            return None;
-        }
-        let Ok(Message::Single(entry)) = Message::parse(message, MAX_BATCH) else { return None };
-        let call = entry.call.ok()?;
-        let about = match PLACES.get(call.method.as_str())? {
-            Place::Number(at) => About::Number(quantity(call.params.get(*at)?)?),
-            Place::Hash => About::Hash(serde_json::from_str(call.params.first()?.get()).ok()?),
+    /// What a message of one request asks; `None` if its answer may change with the head, or if it is nothing of the kind.
+    pub(super) fn of(message: &Message, settings: &B256) -> Option<Self> {
+        let entry = message.single().filter(|_| message.bytes() <= LONGEST)?;
+        let call = entry.call.as_ref().ok()?;
+        let params = call.params()?;
+        let about = match place(call.row?)? {
+            Place::Number(at) => match params.block(at).ok()? {
+                BlockParam::Number(number, _) => About::Number(number?),
+                _ => return None,
+            },
+            Place::Hash => About::Hash(params.hash(0, "block hash").ok()?),
             Place::Result => About::Result,
         };
         let mut hasher = Keccak256::new();
@@ -119,7 +91,7 @@ impl Question {
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
-        Some(Self { key: hasher.finalize(), id: entry.id, about })
+        Some(Self { key: hasher.finalize(), id: entry.id.clone(), about })
     }
 
     /// The block that a result is about, if it is as deep in this chain as the tag `finalized`.
@@ -139,13 +111,6 @@ pub(super) fn is_final(block: &BlockRef, chain: &ChainView) -> bool {
     last.is_some_and(|last| block.number <= last) && chain.is_canonical(block.number, &block.hash)
 }
 
-/// A number of a block as the specification writes it.
-pub(in crate::serve) fn quantity(param: &RawValue) -> Option<u64> {
-    let digits = serde_json::from_str::<&str>(param.get()).ok()?.strip_prefix("0x")?;
-    let is_number = (1..=16).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
-}
-
 /// The block that a result names, or that all elements of one name.
 fn named(result: &RawValue) -> Option<BlockRef> {
     let blocks = match serde_json::from_str::<Vec<Named>>(result.get()) {
@@ -162,10 +127,11 @@ fn named(result: &RawValue) -> Option<BlockRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service;
 
     fn read(method: &str, params: &str) -> Option<Question> {
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        Question::read(message.as_bytes(), &B256::ZERO)
+        Question::of(&service::read(message.as_bytes()), &B256::ZERO)
     }
 
     #[test]
@@ -184,10 +150,8 @@ mod tests {
         for (method, params) in [
             ("eth_getBalance", r#"["0x01","latest"]"#),
             ("eth_getBalance", r#"["0x01"]"#),
-            ("eth_getBalance", r#"["0x01",{"blockNumber":"0x1"}]"#),
             ("eth_getBalance", r#"["0x01","0x10000000000000000"]"#),
-            ("eth_getBalance", r#"["0x01","0x"]"#),
-            ("eth_getBalance", r#"["0x01","0x+1"]"#),
+            ("eth_getBalance", r#"["0x01","0x1","0x2"]"#),
             ("eth_getLogs", r#"[{"fromBlock":"0x1","toBlock":"0x2"}]"#),
             ("eth_blockNumber", "[]"),
             ("rootlight_verify", "[]"),
@@ -196,7 +160,9 @@ mod tests {
         ] {
             assert!(read(method, params).is_none(), "{method} {params}");
         }
-        assert!(Question::read(b"[]", &B256::ZERO).is_none() && Question::read(b"{", &B256::ZERO).is_none());
+        let asks = |text: &[u8]| Question::of(&service::read(text), &B256::ZERO).is_some();
+        let one = r#"{"id":1,"method":"eth_getBalance","params":["0x01","0x1"]}"#;
+        assert!(asks(one.as_bytes()) && !asks(format!("[{one}]").as_bytes()) && !asks(b"{"));
     }
 
     #[test]
@@ -207,20 +173,29 @@ mod tests {
         assert_ne!(first, key("eth_getBalance", r#"["0x01","0x2"]"#));
         assert_ne!(first, key("eth_getCode", r#"["0x01","0x1"]"#));
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x01","0x1"]}"#;
-        assert_ne!(first, Question::read(message, &B256::repeat_byte(1)).unwrap().key);
+        let message = service::read(message);
+        assert_ne!(first, Question::of(&message, &B256::repeat_byte(1)).unwrap().key);
     }
 
     #[test]
     fn only_answers_without_marks_are_verified() {
-        let of = |text| verified_result(text).map(RawValue::get);
-        assert_eq!(of(r#"{"jsonrpc":"2.0","id":"a","result":[1, 2]}"#), Some("[1, 2]"));
+        let response = |outcome, level, by_work| Response {
+            id: Id::Absent,
+            row: None,
+            outcome,
+            effect: None,
+            level,
+            by_work,
+        };
+        let list = || Ok(RawValue::from_string("[1, 2]".into()).unwrap());
+        let verified = response(list(), None, false);
+        assert_eq!(verified_result(&verified).map(RawValue::get), Some("[1, 2]"));
         for marked in [
-            r#"{"jsonrpc":"2.0","id":1,"result":1,"level":"unproven"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":1,"start":"work"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#,
-            r#"[{"jsonrpc":"2.0","id":1,"result":1}]"#,
+            response(list(), Some(Level::Unproven), false),
+            response(list(), None, true),
+            response(Err(rootlight::rpc::RpcError::Internal), None, false),
         ] {
-            assert_eq!(of(marked), None);
+            assert!(verified_result(&marked).is_none(), "{marked:?}");
         }
     }
 

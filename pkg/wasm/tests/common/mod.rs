@@ -57,8 +57,8 @@ fn the_dispatcher_answers_from_a_development_chain() {
     let mut client = LocalClient::new(Box::new(node));
     let mut ask = |number: u8, text: &str| -> Value {
         let message = client.open(text.as_bytes());
-        let reply = client.answer(message, moment(number), &|| false).unwrap();
-        serde_json::from_str(&reply.body).unwrap()
+        let reply = client.answer(message, moment(number), &|| false).into_text().unwrap();
+        serde_json::from_str(&reply).unwrap()
     };
     let call = |method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()

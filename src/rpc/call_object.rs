@@ -1,0 +1,170 @@
+//! Call objects and state overrides as callers write them.
+
+use alloc::{collections::BTreeMap, string::String, sync::Arc};
+
+use alloy_primitives::{Address, U256};
+use serde::Deserialize;
+
+use super::{
+    entries::Entries,
+    error::ParamError,
+    method::Failure,
+    params::{Params, parse_address, parse_data, parse_number},
+};
+use crate::{
+    exec::CallMessage,
+    state::{AccountOverride, OverrideStorage, StateOverride},
+    types::json::Object,
+};
+
+/// Longest state overrides of a call, in bytes of JSON: enough for twenty codes of the greatest length. Once parsed,
+/// an empty account takes ten times the memory of its text.
+const MAX_OVERRIDES: usize = 1024 * 1024;
+
+/// A transaction call object. Unknown fields are ignored; `input` takes precedence over `data`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct CallObject {
+    #[serde(default)]
+    from: Option<String>,
+    #[serde(default)]
+    to: Option<String>,
+    #[serde(default)]
+    gas: Option<Number>,
+    #[serde(default)]
+    gas_price: Option<Number>,
+    #[serde(default)]
+    value: Option<Number>,
+    /// Checked and ignored: a call has no nonce.
+    #[serde(default)]
+    nonce: Option<Number>,
+    /// Checked and ignored: the chain is this one.
+    #[serde(default)]
+    chain_id: Option<Number>,
+    #[serde(default)]
+    data: Option<String>,
+    #[serde(default)]
+    input: Option<String>,
+}
+
+/// A number as a string or as a JSON number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Text(String),
+    Integer(u64),
+}
+
+impl Number {
+    /// Whether this is an empty string, which the reference node treats as a missing field.
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Text(text) if text.is_empty())
+    }
+
+    fn value(&self) -> Result<U256, ParamError> {
+        match self {
+            Self::Text(text) => parse_number(text),
+            Self::Integer(number) => Ok(U256::from(*number)),
+        }
+    }
+}
+
+impl CallObject {
+    fn message(&self) -> Result<CallMessage, ParamError> {
+        let address = |text: &Option<String>| text.as_deref().map(parse_address).transpose();
+        let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
+        let gas = self.gas.as_ref().filter(|gas| !gas.is_empty()).map(Number::value).transpose()?;
+        number(&self.nonce)?;
+        number(&self.chain_id)?;
+        let data = self.input.as_deref().or(self.data.as_deref());
+        Ok(CallMessage {
+            from: address(&self.from)?,
+            to: address(&self.to)?,
+            // A limit that does not fit exceeds the gas cap anyway.
+            gas: gas.map(|gas| u64::try_from(gas).unwrap_or(u64::MAX)),
+            gas_price: number(&self.gas_price)?,
+            value: number(&self.value)?,
+            data: data.map(parse_data).transpose()?.unwrap_or_default(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OverrideObject {
+    #[serde(default)]
+    balance: Option<Number>,
+    #[serde(default)]
+    nonce: Option<Number>,
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    state: Option<Entries<String>>,
+    #[serde(default)]
+    state_diff: Option<Entries<String>>,
+    #[serde(default)]
+    move_precompile_to_address: Option<String>,
+}
+
+impl OverrideObject {
+    fn account(&self, address: Address) -> Result<AccountOverride, ParamError> {
+        if self.move_precompile_to_address.is_some() {
+            return Err(ParamError::MovePrecompile);
+        }
+        let storage = match (&self.state, &self.state_diff) {
+            (Some(_), Some(_)) => return Err(ParamError::OverrideBoth(address)),
+            (Some(slots), None) => OverrideStorage::Replace(slot_map(slots)?),
+            (None, Some(slots)) => OverrideStorage::Patch(slot_map(slots)?),
+            (None, None) => OverrideStorage::Keep,
+        };
+        let nonce = self.nonce.as_ref().map(Number::value).transpose()?;
+        Ok(AccountOverride {
+            balance: self.balance.as_ref().map(Number::value).transpose()?,
+            nonce: nonce
+                .map(|n| u64::try_from(n).map_err(|_| ParamError::Number(alloc::format!("{n}"))))
+                .transpose()?,
+            code: self.code.as_deref().map(parse_data).transpose()?,
+            storage,
+        })
+    }
+}
+
+fn slot_map(slots: &Entries<String>) -> Result<BTreeMap<U256, U256>, ParamError> {
+    let mut words = BTreeMap::new();
+    for (slot, value) in &slots.0 {
+        words.insert(hex_word(slot)?, hex_word(value)?);
+    }
+    Ok(words)
+}
+
+/// Up to 32 bytes in hex, `0x` optional.
+fn hex_word(text: &str) -> Result<U256, ParamError> {
+    U256::try_from_be_slice(&parse_data(text)?).ok_or(ParamError::Data)
+}
+
+/// The message in the first parameter.
+pub(super) fn message(params: Params<'_>) -> Result<Arc<CallMessage>, ParamError> {
+    params.once(0, || {
+        let object: CallObject = params.object(0, "a call object")?.unwrap_or_default();
+        object.message()
+    })
+}
+
+/// The overrides in the third parameter.
+pub(super) fn overrides(params: Params<'_>) -> Result<Arc<StateOverride>, Failure> {
+    params.once(2, || parse_overrides(params))
+}
+
+fn parse_overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
+    if params.length(2) > MAX_OVERRIDES {
+        return Err(ParamError::OverridesTooLong(MAX_OVERRIDES).into());
+    }
+    let given: Option<Entries<Object<OverrideObject>>> =
+        params.object(2, "a map of addresses to overrides")?;
+    let mut accounts = BTreeMap::new();
+    for (address, Object(object)) in given.iter().flat_map(|given| &given.0) {
+        let address = parse_address(address)?;
+        accounts.insert(address, object.account(address)?);
+    }
+    Ok(StateOverride { accounts })
+}

@@ -1,0 +1,157 @@
+//! The reply to a message, which is written as text once.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use super::{
+    envelope::{Entry, Id, Outcome, write_answer},
+    error::RpcError,
+    exchange::weight,
+    message::{Kind, Message},
+    method::{Effect, Method},
+    notify::{News, news},
+};
+use crate::engine::Level;
+
+/// Bytes of a response besides its id and its result: the names of its members and its marks.
+const FRAME: usize = 96;
+
+/// The reply to a message: a response for each of its requests.
+#[derive(Debug)]
+pub struct Reply {
+    kind: Kind,
+    responses: Vec<Response>,
+}
+
+/// The response to one request.
+#[derive(Debug)]
+pub struct Response {
+    /// The id that is repeated. Without one, the response is not sent.
+    pub id: Id,
+    /// The method, if it exists and may be called.
+    pub row: Option<&'static Method>,
+    /// The result or error.
+    pub outcome: Outcome,
+    /// What the request has done beside its answer.
+    pub effect: Option<Effect>,
+    /// The level that the response states, if it is below verified.
+    pub level: Option<Level>,
+    /// Whether the result rests on a chain that no trusted block leads to.
+    pub by_work: bool,
+}
+
+impl Reply {
+    pub(super) fn new(kind: Kind, responses: Vec<Response>) -> Self {
+        Self { kind, responses }
+    }
+
+    /// The reply to a message of one request with this id.
+    pub fn to_one(id: Id, outcome: Outcome) -> Self {
+        let response = Response { id, row: None, outcome, effect: None, level: None, by_work: false };
+        Self { kind: Kind::Single, responses: vec![response] }
+    }
+
+    /// The reply of a host that answers a message itself: an outcome for each request.
+    pub fn to(message: Message, outcomes: Vec<Outcome>) -> Self {
+        let response = |(entry, outcome): (Entry, Outcome)| {
+            let row = entry.call.ok().and_then(|call| call.row);
+            Response { id: entry.id, row, outcome, effect: None, level: None, by_work: false }
+        };
+        Self {
+            kind: message.kind,
+            responses: message.entries.into_iter().zip(outcomes).map(response).collect(),
+        }
+    }
+
+    /// The responses, in the order of the requests.
+    pub fn responses(&self) -> &[Response] {
+        &self.responses
+    }
+
+    /// As [`Self::responses`], to be changed.
+    pub fn responses_mut(&mut self) -> &mut [Response] {
+        &mut self.responses
+    }
+
+    /// What the requests have done besides their answers.
+    pub fn effects(&self) -> impl Iterator<Item = Effect> {
+        self.responses.iter().filter_map(|response| response.effect)
+    }
+
+    /// Whether the message was no JSON-RPC (HTTP 400).
+    pub fn is_unusable(&self) -> bool {
+        matches!(self.kind, Kind::Unusable(_))
+    }
+
+    /// The method and error of a message with a single request that failed.
+    pub fn failed(&self) -> Option<(&'static Method, &RpcError)> {
+        let [Response { id, row, outcome: Err(error), .. }] = &*self.responses else { return None };
+        row.filter(|_| matches!(self.kind, Kind::Single) && !matches!(id, Id::Absent)).zip(Some(error))
+    }
+
+    /// The length of the text in bytes, or a little more; of errors approximately.
+    pub fn bytes(&self) -> usize {
+        let of = |response: &Response| {
+            weight(&response.outcome).saturating_add(response.id.as_json().len()).saturating_add(FRAME)
+        };
+        self.responses.iter().map(of).fold(0, usize::saturating_add)
+    }
+
+    /// The text to send; `None` when nothing is to be sent, because the message consisted of notifications.
+    pub fn into_text(self) -> Option<String> {
+        let is_batch = match self.kind {
+            Kind::Unusable(error) => return Some(error.to_answer()),
+            Kind::Batch if self.responses.is_empty() => return Some("[]".into()),
+            Kind::Batch => true,
+            Kind::Single => false,
+        };
+        let mut text = String::new();
+        for response in self.responses {
+            let before = text.len();
+            if is_batch {
+                text.push(if before == 0 { '[' } else { ',' });
+            }
+            // Dropping a response frees its memory before the next one is written.
+            if !response.write(&mut text) {
+                text.truncate(before);
+            }
+        }
+        if text.is_empty() {
+            return None;
+        }
+        if is_batch {
+            text.push(']');
+        }
+        Some(text)
+    }
+
+    /// The news of a subscription, from the reply to a message that asks for its changes.
+    pub fn into_news(self, subscription: u128) -> News {
+        self.responses
+            .into_iter()
+            .next()
+            .map_or_else(News::default, |first| news(subscription, &first.outcome))
+    }
+}
+
+impl Response {
+    /// Appends the response to a text; `false` if it is not sent.
+    fn write(self, text: &mut String) -> bool {
+        if !write_answer(text, &self.id, &self.outcome) {
+            return false;
+        }
+        let start = self.by_work.then_some("work");
+        for (name, mark) in [("level", self.level.map(Level::name)), ("start", start)] {
+            add_mark(text, name, mark);
+        }
+        true
+    }
+}
+
+/// Adds a member to the object at the end of a text: its level, or that no trusted block leads to the chain.
+fn add_mark(text: &mut String, name: &str, mark: Option<&str>) {
+    let Some(mark) = mark else { return };
+    text.pop();
+    for part in [",\"", name, "\":\"", mark, "\"}"] {
+        text.push_str(part);
+    }
+}
