@@ -28,7 +28,11 @@ text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f
 }`;
 
 const escape = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-const number = (text) => Number(text.replaceAll(',', ''));
+function number(text) {
+  const value = Number(text.replaceAll(',', ''));
+  if (!Number.isFinite(value)) throw new Error(`"${text}" is not a number`);
+  return value;
+}
 const text = (x, y, words, kind = '', anchor = 'start') =>
   `<text x="${round(x)}" y="${round(y)}"${kind && ` class="${kind}"`} text-anchor="${anchor}">${escape(words)}</text>`;
 const round = (value) => Math.round(value * 10) / 10;
