@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::pictures;
+use crate::draw;
 use crate::shell::{Log, ask, root};
 use crate::steps::Outcome;
 
@@ -27,7 +27,7 @@ pub(crate) fn check(_log: &mut Log) -> Outcome {
     if !uneven.is_empty() {
         return Err(format!("rows with other cells than their table's head:\n    {}", uneven.join("\n    ")));
     }
-    let pictures = pictures::check()?;
+    let pictures = draw::check()?;
     Ok(format!("{} documents, {pictures} pictures", list.lines().count()))
 }
 

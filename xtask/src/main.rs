@@ -11,6 +11,7 @@ mod checkpoint;
 mod clients;
 mod cold;
 mod dependencies;
+mod draw;
 mod engines;
 mod features;
 mod fuzz;
@@ -21,7 +22,6 @@ mod nodes;
 mod packages;
 mod page;
 mod peers;
-mod pictures;
 mod projects;
 mod release;
 mod shell;
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
         Some((&"page", [])) => page::run(),
-        Some((&"docs", [])) => pictures::run(),
+        Some((&"docs", [])) => draw::run(),
         Some((&"spec", rest)) => spec::run(rest),
         Some((&"api", rest)) => api::run(rest),
         Some((&"release", rest)) => release::run(rest),
