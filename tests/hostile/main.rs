@@ -1,4 +1,4 @@
-//! Upstreams that lie, omit, stall and disagree, under a simulated clock. Each threat of docs/trust.md has its test
+//! Upstreams that lie, omit, stall and disagree, under a simulated clock. Each threat of docs/attacks.md has its test
 //! here; `scenarios` draws mixtures of them from seeds.
 
 #![allow(unreachable_pub)]

@@ -1,5 +1,6 @@
-//! docs/methods.md is generated from the method table, and the tests that docs/trust.md links exist.
+//! docs/methods.md is generated from the method table, and the tests that docs/attacks.md names exist.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -88,34 +89,67 @@ fn the_methods_page_is_generated_from_the_table() {
     );
 }
 
-/// Name and file of every `[`module::name`](../file)` in a text.
-fn linked(text: &str) -> Vec<(&str, &str)> {
-    let links = text.split("[`").skip(1);
-    links.filter_map(|link| link.split_once(')')?.0.split_once("`](../")).collect()
+/// The names in code spans of a text that have a module and a function, or that end with `.test.mjs`.
+fn test_names(text: &str) -> Vec<&str> {
+    let spans = text.split('`').skip(1).step_by(2);
+    spans.filter(|name| name.contains("::") || name.ends_with(".test.mjs")).collect()
 }
 
-/// Each threat of docs/trust.md names existing tests in the file that the link leads to.
-#[test]
-fn the_threat_table_links_existing_tests() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("docs/trust.md")).unwrap();
-    let table = page.split("| an upstream that").nth(1).unwrap();
-    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
-    assert!(rows.len() > 25, "{} rows", rows.len());
-    for row in rows {
-        let cell = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
-        let names = linked(cell);
-        assert!(!names.is_empty() && names.len() == cell.split(", ").count(), "every test is a link: {row}");
-        for (name, file) in names {
-            let (module, function) = name.rsplit_once("::").unwrap();
-            // A module in a folder of its own is named after the folder.
-            let path = Path::new(file.strip_suffix("/mod.rs").unwrap_or(file));
-            assert_eq!(path.file_stem().and_then(|stem| stem.to_str()), Some(module), "{name}");
-            let source = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
-            let before =
-                source.split(&format!("fn {function}()")).next().filter(|text| text.len() < source.len());
-            let attribute = before.and_then(|text| text.lines().rev().find(|line| line.starts_with("#[")));
-            assert!(attribute.is_some_and(|line| line.contains("test")), "{file} has no test {function}");
+/// Every test function of a folder's sources as `module::function`. A module in a folder of its own is named after it.
+fn tests_below(folder: &Path, found: &mut HashSet<String>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            if !path.ends_with("target") && !path.ends_with("node_modules") {
+                tests_below(&path, found);
+            }
+            continue;
         }
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let module = if path.ends_with("mod.rs") { path.parent().unwrap() } else { &path };
+        let module = module.file_stem().unwrap().to_str().unwrap();
+        let source = std::fs::read_to_string(&path).unwrap();
+        let mut is_test = false;
+        for line in source.lines().map(str::trim) {
+            if line.starts_with("#[") {
+                is_test |= line.contains("test");
+                continue;
+            }
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let function =
+                line.strip_prefix("fn ").and_then(|line| line.split_once("()")).filter(|_| is_test);
+            if let Some((function, _)) = function {
+                found.insert(format!("{module}::{function}"));
+            }
+            is_test = false;
+        }
+    }
+}
+
+/// Each row of docs/attacks.md ends with names of tests, and all of them exist.
+#[test]
+fn the_tables_of_attacks_name_existing_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/attacks.md")).unwrap();
+    let (_, tables) = page.split_once("## Known attacks").unwrap();
+    let tables = tables.split_once("\n## ").unwrap().0;
+    let rows: Vec<&str> = tables.lines().filter(|line| line.starts_with("| ")).collect();
+    assert!(rows.len() > 200, "{} rows", rows.len());
+    for row in rows.iter().filter(|row| !row.ends_with(" | test |")) {
+        let cell = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
+        let names = test_names(cell);
+        assert!(!names.is_empty() && names.len() == cell.split(", ").count(), "no tests: {row}");
+    }
+    let mut tests = HashSet::new();
+    ["src", "tests", "native", "p2p", "index"]
+        .iter()
+        .for_each(|folder| tests_below(&root.join(folder), &mut tests));
+    for name in test_names(&page).into_iter().filter(|name| *name != "module::function") {
+        assert!(
+            tests.contains(name) || root.join(name).is_file(),
+            "docs/attacks.md: there is no test {name}"
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! Checks that every relative link in a tracked Markdown file leads to an existing file, and that the rows of each table
-//! have as many cells as its head.
+//! Checks that every relative link in a tracked Markdown file leads to an existing file, that the rows of each table have
+//! as many cells as its head, and that pictures belong to their text.
 
 use std::path::Path;
 
+use crate::draw;
 use crate::shell::{Log, ask, root};
 use crate::steps::Outcome;
 
@@ -26,7 +27,8 @@ pub(crate) fn check(_log: &mut Log) -> Outcome {
     if !uneven.is_empty() {
         return Err(format!("rows with other cells than their table's head:\n    {}", uneven.join("\n    ")));
     }
-    Ok(format!("{} documents", list.lines().count()))
+    let pictures = draw::check()?;
+    Ok(format!("{} documents, {pictures} pictures", list.lines().count()))
 }
 
 /// The numbers of the lines of tables that have more or fewer cells than the line above.

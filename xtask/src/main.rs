@@ -11,6 +11,7 @@ mod checkpoint;
 mod clients;
 mod cold;
 mod dependencies;
+mod draw;
 mod engines;
 mod features;
 mod fuzz;
@@ -45,6 +46,7 @@ cargo xtask <task>
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size
   page                         build the page that the program serves into www/dist; the next build embeds it
+  docs                         draw the pictures of the documentation from their text (docs/diagrams)
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
   abuse [NAME..]               abuse the server over loopback: peak memory, and what others wait meanwhile
                                (ABUSED=PROGRAM for another one than the one built here)
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
         Some((&"page", [])) => page::run(),
+        Some((&"docs", [])) => draw::run(),
         Some((&"spec", rest)) => spec::run(rest),
         Some((&"api", rest)) => api::run(rest),
         Some((&"release", rest)) => release::run(rest),

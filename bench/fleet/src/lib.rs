@@ -1,5 +1,5 @@
 //! A discrete-event simulation of one service on many machines: front ends, a store in shards, a database and backends as
-//! stations with queues. docs/scale.md has its results.
+//! stations with queues. docs/benchmarks.md has its results.
 
 pub mod costs;
 pub mod fleet;

@@ -1,4 +1,4 @@
-//! The tables of docs/scale.md.
+//! The tables of docs/benchmarks.md.
 
 use std::fmt::{self, Display};
 

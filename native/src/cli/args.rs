@@ -338,7 +338,7 @@ Examples:
   rootlight sidecar --network testnet --rskj-db ~/.rsk/testnet/database --execute --flush 30
   rootlight sidecar --rskj-db /var/lib/rsk/database/mainnet --p2p-port 5051 --data-dir sidecar
 
-The methods are those of --profile hosted. docs/sidecar.md describes the node's configuration.";
+The methods are those of --profile hosted. docs/runbook.md describes the node's configuration.";
 
 impl Cli {
     /// The flags of the server that the command runs, if it runs one.

@@ -60,4 +60,4 @@ Examples:
   rootlight index --from https://node.example/KEY --index postgres://me:word@db.example/rootstock --data-dir headers
   rootlight index --network regtest --checkpoint none --from replay:recording --index postgres://me@localhost/test --once
 
-docs/index.md describes the tables.";
+docs/cluster.md describes the tables.";

@@ -58,6 +58,6 @@ fn open(args: &SidecarArgs) -> Result<Arc<dyn NodeStore>, CommandError> {
 #[cfg(not(feature = "rskj-store"))]
 fn open(_: &SidecarArgs) -> Result<Arc<dyn NodeStore>, CommandError> {
     Err(CommandError::Failed(
-        "this build cannot read a node's store: build with `--features rskj-store` (docs/sidecar.md)".into(),
+        "this build cannot read a node's store: build with `--features rskj-store` (docs/runbook.md)".into(),
     ))
 }

@@ -1,7 +1,7 @@
 //! A million keys: what one front end remembers of them, and what look-ups, limits, lists and revocations cost.
 //!
 //! `cargo test -p rootlight-native --test cluster a_million_keys -- --ignored --nocapture`; `ROOTLIGHT_KEYS` sets another
-//! number. docs/scale.md has figures.
+//! number. docs/benchmarks.md has figures.
 
 use std::future::Future;
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! State responses computed from recorded trie nodes: proofs of inclusion and absence, code and storage.
 //!
 //! Recordings of the reference node hold no `eth_getProof` but can hold trie nodes. The responses have the
-//! form described in docs/extras.md: nodes from the root down, each as an RLP string.
+//! form of `eth_getProof`: nodes from the root down, each as an RLP string.
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use rootlight::state::Account;
