@@ -10,8 +10,6 @@ mod dev;
 #[cfg(feature = "light")]
 mod driver;
 #[cfg(feature = "light")]
-mod fetch;
-#[cfg(feature = "light")]
 mod host;
 #[cfg(feature = "light")]
 mod options;
@@ -25,8 +23,6 @@ mod verify;
 pub use client::Client;
 #[cfg(feature = "dev")]
 pub use dev::DevChain;
-#[cfg(feature = "light")]
-pub use fetch::post;
 #[cfg(feature = "verify")]
 pub use verify::{keccak256, verify};
 
