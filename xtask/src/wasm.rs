@@ -39,7 +39,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
     // each member of a list.
     Artefact {
         name: "rootlight_verify",
-        features: "verify",
+        features: "verify,module",
         settings: &[
             "profile.wasm.package.sha2.opt-level=\"z\"",
             "profile.wasm.package.serde_json.opt-level=\"s\"",
@@ -49,7 +49,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
     // Wallets and pages ask this one for calls: what surrounds the interpreter is built for speed as well (docs/wasm.md).
     Artefact {
         name: "rootlight",
-        features: "light,work-start",
+        features: "light,work-start,module",
         settings: &[
             "profile.wasm.package.rootlight.opt-level=\"s\"",
             "profile.wasm.package.revm-bytecode.opt-level=\"s\"",
@@ -66,7 +66,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
     // optimised for size.
     Artefact {
         name: "rootlight_dev",
-        features: "dev",
+        features: "dev,module",
         settings: &[
             "profile.wasm.package.revm-interpreter.opt-level=\"s\"",
             "profile.wasm.package.sha2.opt-level=\"s\"",
@@ -75,7 +75,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         gate: Some(540_000),
     },
     // The light client with networks that the caller describes, for tests. No user loads it.
-    Artefact { name: "rootlight_networks", features: "light,work-start,networks", settings: &[], gate: None },
+    Artefact { name: "rootlight_networks", features: "light,work-start,networks,module", settings: &[], gate: None },
 ];
 
 /// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it

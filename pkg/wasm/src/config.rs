@@ -1,6 +1,9 @@
 //! The options of `createProvider`.
 
-use std::sync::Arc;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 use rootlight::consensus::{Checkpoint, Network, checkpoint};

@@ -1,7 +1,10 @@
 //! The asynchronous loops: one follows the chain at each upstream, one answers each request.
 
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
 
 use js_sys::{Array, Function, Uint8Array};
 use rootlight::engine::MAX_FILTERS;

@@ -1,5 +1,10 @@
 //! Rootlight for browsers and Node.js: a thin layer over the core. It converts JavaScript values to bytes and back, and
 //! waits; all decisions about validity are in the core.
+//!
+//! Modules have no standard library: a panic is then a trap, and the optimiser drops its message.
+#![cfg_attr(feature = "module", no_std)]
+
+extern crate alloc;
 
 #[cfg(feature = "light")]
 mod client;
@@ -30,3 +35,10 @@ pub use verify::{keccak256, verify};
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]
 static HEAP: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
+/// A panic ends the instance; `pkg/instance.js` says so.
+#[cfg(feature = "module")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    core::arch::wasm32::unreachable()
+}
