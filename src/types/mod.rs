@@ -35,7 +35,6 @@ pub use header::{
 pub use log::Log;
 pub use number::{RawUint, SignedUint};
 pub use receipt::Receipt;
-#[cfg(feature = "fallback-signatures")]
 pub(crate) use recovery::HALF_ORDER;
 pub(crate) use recovery::{RecoveryId, recover};
 pub use sender::SenderError;

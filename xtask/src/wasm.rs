@@ -49,7 +49,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
     // Wallets and pages ask this one for calls: what surrounds the interpreter is built for speed as well (docs/wasm.md).
     Artefact {
         name: "rootlight",
-        features: "light,work-start,module",
+        features: "light,module",
         settings: &[
             "profile.wasm.package.rootlight.opt-level=\"s\"",
             "profile.wasm.package.revm-bytecode.opt-level=\"s\"",
@@ -75,7 +75,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         gate: Some(540_000),
     },
     // The light client with networks that the caller describes, for tests. No user loads it.
-    Artefact { name: "rootlight_networks", features: "light,work-start,networks,module", settings: &[], gate: None },
+    Artefact { name: "rootlight_networks", features: "light,networks,module", settings: &[], gate: None },
 ];
 
 /// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it

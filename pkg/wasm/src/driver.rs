@@ -89,7 +89,6 @@ impl Driver {
         let network = config.network.clone();
         let client = match config.start {
             Start::At(checkpoint) => Client::with_upstreams(network, checkpoint, client_config, options),
-            #[cfg(feature = "work-start")]
             Start::Work(work) => Client::by_work(network, work, client_config, options),
         };
         let budget = Budget::new(ANSWER_BYTES);

@@ -19,7 +19,6 @@ pub(super) const STANDARD: u64 = 1000;
 /// With emergency keys and a single CHECKMULTISIG for both sets of keys (RSKIP-201).
 const NON_STANDARD_ERP: u64 = 2000;
 /// With emergency keys and a CHECKMULTISIG for each set of keys (RSKIP-353).
-#[cfg(feature = "bridge-write")]
 pub(super) const P2SH_ERP: u64 = 3000;
 /// The script of format 3000, as a witness program (RSKIP-305).
 pub(super) const P2WSH_ERP: u64 = 4000;
@@ -48,7 +47,6 @@ impl Member {
     }
 
     /// Writes `[btc, rsk, mst]`.
-    #[cfg(feature = "bridge-write")]
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut items = Vec::new();
         for key in [&self.btc, &self.rsk, &self.mst] {
@@ -113,7 +111,6 @@ impl Federation {
     }
 
     /// Encodes the federation for its cell (from RSKIP-123 on).
-    #[cfg(feature = "bridge-write")]
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut members = Vec::new();
         for member in &self.members {
