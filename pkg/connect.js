@@ -37,7 +37,7 @@ const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headers
 /**
  * A provider whose client runs on this thread.
  * @param {(module?: unknown) => Promise<WebAssembly.Module>} load loads the module
- * @param {(host: object) => {init: Function, Client: Function}} instantiate the module's JavaScript side
+ * @param {(host: object) => {init: Function, Client: Function, methods: () => string}} instantiate the module's JavaScript side
  * @param {import('./index.js').ProviderOptions} options
  */
 export const connectWith = (load, instantiate, options) => provide(clientsOf(load, instantiate), options);
@@ -45,14 +45,14 @@ export const connectWith = (load, instantiate, options) => provide(clientsOf(loa
 /**
  * Returns a function that opens a client on this thread, as {@link provide} takes it.
  * @param {(module?: unknown) => Promise<WebAssembly.Module>} load
- * @param {(host: object) => {init: Function, Client: Function}} instantiate
+ * @param {(host: object) => {init: Function, Client: Function, methods: () => string}} instantiate
  * @returns {import('./provider.js').Open}
  */
 export const clientsOf = (load, instantiate) => async (life, options, heard) => {
   const { upstreams, module, storage, ...config } = options;
   const reached = upstreams.map(reach);
   for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
-  const { Client } = await instance(instantiate, await load(module), life);
+  const { Client, methods } = await instance(instantiate, await load(module), life);
   /** The module's client. No reference to it is left after the end, so that its memory can be freed. */
   let client;
   // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
@@ -87,6 +87,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
   whenOnline(life, () => client?.wake());
   return {
+    methods: JSON.parse(methods()),
     send: (text, quiet) => life.now(() => client.request(text), quiet),
     takeChanged: () => client?.takeChanged(),
     closed,

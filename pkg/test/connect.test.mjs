@@ -66,7 +66,7 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
       seen.closed += 1;
     }
   }
-  const instantiate = () => ({ init: async () => {}, Client });
+  const instantiate = () => ({ init: async () => {}, Client, methods: () => '{}' });
   return { seen, provider: await connectWith(load, instantiate, { ...OPTIONS, ...options }) };
 }
 

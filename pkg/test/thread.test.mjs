@@ -108,7 +108,7 @@ test('filters of a page that leaves a shared client end, and those of others sta
     };
     port1.postMessage({ type: 'open', kind: 'client', options: '{}' });
     const ask = async (id, method, ...params) => {
-      port1.postMessage({ type: 'ask', id, text: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
+      port1.postMessage({ type: 'ask', id, method, text: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
       await until(() => answers.includes(id), method);
     };
     return { port: port1, types, ask };

@@ -17,6 +17,8 @@ mod driver;
 #[cfg(feature = "light")]
 mod host;
 #[cfg(feature = "light")]
+mod methods;
+#[cfg(feature = "light")]
 mod options;
 #[cfg(feature = "light")]
 mod sends;
@@ -28,6 +30,8 @@ mod verify;
 pub use client::Client;
 #[cfg(feature = "dev")]
 pub use dev::DevChain;
+#[cfg(feature = "light")]
+pub use methods::methods;
 #[cfg(feature = "verify")]
 pub use verify::{keccak256, verify};
 
