@@ -12,7 +12,6 @@ use super::address;
 use super::constants::{Bitcoin, Constants, Key, TEST_EARLY_KEYS};
 use crate::consensus::{Rule, RuleSet};
 use crate::types::rlp::{self, Reader};
-use crate::types::sorted;
 
 /// Plain multisignature script.
 pub(super) const STANDARD: u64 = 1000;
@@ -107,7 +106,8 @@ impl Federation {
                 Some(_) => Member::decode(member)?,
             });
         }
-        Some(Self { members: sorted(members), created, block, format: version.unwrap_or(STANDARD) })
+        members.sort();
+        Some(Self { members, created, block, format: version.unwrap_or(STANDARD) })
     }
 
     /// Encodes the federation for its cell (from RSKIP-123 on).

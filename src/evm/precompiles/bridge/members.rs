@@ -12,7 +12,6 @@ use super::federation::{Federation, Member};
 use super::session::{Bridge, Done};
 use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
-use crate::types::sorted;
 
 /// The federation that a getter returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,7 +59,8 @@ impl Bridge<'_> {
                 Member { btc: key, rsk: key, mst: key }
             });
         }
-        Some(sorted(members))
+        members.sort();
+        Some(members)
     }
 
     fn federation(&mut self, which: Which) -> Option<Federation> {
