@@ -83,10 +83,14 @@ test('a program with a client in a worker thread prints its answer and ends', LI
     assert.deepEqual(await runScript(text, [served.options]), { code: 0, signal: null, stderr: '', stdout: '0x5\n' });
   }));
 
+/** The row of a method that makes a filter. */
+const FILTER = { endedBy: 'eth_uninstallFilter' };
+
 test('filters of a page that leaves a shared client end, and those of others stay', LIMIT, async () => {
   const { serve } = await import('../host.js');
   const sent = [];
   const open = async () => ({
+    methods: { eth_subscribe: { endedBy: 'eth_unsubscribe' }, eth_newFilter: FILTER, eth_newBlockFilter: FILTER },
     // As a client that has its answers at once.
     send: (text) => {
       const { method, params } = JSON.parse(text);
