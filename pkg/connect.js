@@ -6,26 +6,19 @@ import { withOptions } from './message.js';
 import { provide } from './provider.js';
 import { maskOf, withoutSecrets } from './secrets.js';
 import { pagesIn } from './store.js';
-import { withoutUser } from './transport.js';
+import { httpTransport } from './transport.js';
 import { webSocketTransport } from './websocket.js';
 
 /**
  * The transport of an upstream, a name by which a quorum distinguishes owners, what removes the secrets of its address from texts, and
  * whether this package closes its connections.
- * `post` is the module's: see pkg/wasm/src/fetch.rs.
  */
-function reach(upstream, index, post) {
+function reach(upstream, index) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, mask: withoutSecrets, own: false };
   const url = new URL(upstream);
-  const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : overHttp(url, post);
+  const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url);
   // Paths may contain API keys.
   return { transport, name: url.origin, mask: maskOf(url), own: true };
-}
-
-/** The transport over HTTP by the module. */
-function overHttp(given, post) {
-  const { url, authorization } = withoutUser(given);
-  return (body) => post(url.href, authorization?.authorization, body);
 }
 
 /** The options of the module, in its own units: plain objects of this realm, whose members are read now. */
@@ -44,7 +37,7 @@ const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headers
 /**
  * A provider whose client runs on this thread.
  * @param {(module?: unknown) => Promise<WebAssembly.Module>} load loads the module
- * @param {(host: object) => {init: Function, Client: Function}} instantiate the module's JavaScript side
+ * @param {(host: object) => {init: Function, Client: Function, methods: () => string}} instantiate the module's JavaScript side
  * @param {import('./index.js').ProviderOptions} options
  */
 export const connectWith = (load, instantiate, options) => provide(clientsOf(load, instantiate), options);
@@ -52,16 +45,14 @@ export const connectWith = (load, instantiate, options) => provide(clientsOf(loa
 /**
  * Returns a function that opens a client on this thread, as {@link provide} takes it.
  * @param {(module?: unknown) => Promise<WebAssembly.Module>} load
- * @param {(host: object) => {init: Function, Client: Function}} instantiate
+ * @param {(host: object) => {init: Function, Client: Function, methods: () => string}} instantiate
  * @returns {import('./provider.js').Open}
  */
 export const clientsOf = (load, instantiate) => async (life, options, heard) => {
   const { upstreams, module, storage, ...config } = options;
-  let post;
-  const reached = upstreams.map((upstream, index) => reach(upstream, index, (...given) => post(...given)));
+  const reached = upstreams.map(reach);
   for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
-  const { Client, post: exchange } = await instance(instantiate, await load(module), life);
-  post = exchange;
+  const { Client, methods } = await instance(instantiate, await load(module), life);
   /** The module's client. No reference to it is left after the end, so that its memory can be freed. */
   let client;
   // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
@@ -96,6 +87,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
   whenOnline(life, () => client?.wake());
   return {
+    methods: JSON.parse(methods()),
     send: (text, quiet) => life.now(() => client.request(text), quiet),
     takeChanged: () => client?.takeChanged(),
     closed,

@@ -22,7 +22,7 @@ const text = (value) => (value === undefined ? undefined : String(value));
  */
 export async function openChain(life, options) {
   const { module, balance, blockTime, genesis, ...rest } = options;
-  const { DevChain } = await instance(instantiate, await load(module), life);
+  const { DevChain, methods } = await instance(instantiate, await load(module), life);
   const allocation = genesis && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
   const config = { ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation };
   const secret = crypto.getRandomValues(new Uint8Array(SECRET));
@@ -33,6 +33,7 @@ export async function openChain(life, options) {
     chain = undefined;
   });
   return {
+    methods: JSON.parse(methods()),
     send: (message, quiet) => life.now(() => chain.request(message), quiet),
     takeChanged: () => chain?.takeChanged(),
   };

@@ -6,11 +6,6 @@ import { listen, packed, signOfLife, watch } from './ports.js';
 
 const THREADS = 'node:worker_threads';
 
-/** Requests that make and end filters and subscriptions, as pkg/message.js writes them. */
-const MAKES = /^\{"jsonrpc":"2.0","id":1,"method":"eth_(subscribe|newFilter|newBlockFilter|newPendingTransactionFilter)"/;
-const ENDS = /^\{"jsonrpc":"2.0","id":1,"method":"eth_(?:unsubscribe|uninstallFilter)","params":\["(0x[\da-f]+)"\]/;
-const endOf = (made) => (made === 'subscribe' ? 'eth_unsubscribe' : 'eth_uninstallFilter');
-
 /**
  * Serves the pages of this worker.
  * @param {Record<'client' | 'chain', import('./provider.js').Open>} opens
@@ -61,7 +56,7 @@ function acceptPort(port, { clients, opens, alive }) {
       part = joined(client, post);
       watch(lock, end.signal, leave);
     },
-    ask: ({ id, text, quiet }) => part?.ask(id, text, quiet),
+    ask: (asked) => part?.ask(asked),
     ...functions.messages,
     close: leave,
   };
@@ -98,27 +93,26 @@ function joined(client, post) {
   const { life, posts, opening, tell } = client;
   let left = false;
   posts.add(post);
-  const opened = () => {
-    post({ type: 'opened' });
+  const opened = ({ methods }) => {
+    post({ type: 'opened', methods });
     if (client.lost !== undefined) post({ type: 'connection', reason: client.lost });
   };
   opening.then(opened, (error) => post({ type: 'failed', error: packed(error) }));
 
   /** Remembers a filter, so that it ends with its page. */
-  function remember(text, answer) {
-    const [, kind] = MAKES.exec(text) ?? [];
-    const id = kind && JSON.parse(answer).result;
-    if (id) made.set(id, endOf(kind));
-    const [, ended] = ENDS.exec(text) ?? [];
-    if (ended) made.delete(ended);
+  function remember(methods, { method, text }, answer) {
+    const end = methods[method]?.endedBy;
+    const id = end && JSON.parse(answer).result;
+    if (id) made.set(id, end);
+    if ([...made.values()].includes(method)) made.delete(JSON.parse(text).params?.[0]);
   }
 
   return {
-    async ask(id, text, quiet) {
+    async ask({ id, text, quiet, method }) {
       try {
         const link = await opening;
-        const answer = await link.send(text, quiet);
-        remember(text, answer);
+        const answer = await link.send(text, quiet, method);
+        remember(link.methods, { method, text }, answer);
         const changed = link.takeChanged();
         post({ type: 'answer', id, text: answer, changed });
         if (changed) tell({ type: 'changed' }, post);

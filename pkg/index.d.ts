@@ -279,8 +279,7 @@ export interface ProviderOptions {
    * Where trust starts: a block, or the newest built-in one by default (genesis on networks without any), which is
    * refused once it is more than a year old. `'work'` trusts no block: it starts from the heaviest chain of recent
    * headers that upstreams prove, says so with every answer (`start`), and keeps no headers. It is refused on networks
-   * where work is nearly free, which are all but `mainnet`, and by `createProvider` of `rootlight/dev.js`, whose module
-   * has no room for it.
+   * where work is nearly free, which are all but `mainnet`.
    */
   readonly checkpoint?: Checkpoint | 'work';
   /** Seconds between two checks for new blocks; 10 by default, 0.1 at least. */

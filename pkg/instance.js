@@ -18,21 +18,9 @@ export async function instance(instantiate, module, life) {
       const size = Math.ceil(exports.memory.buffer.byteLength / MIB);
       life.end(disconnected(`the WebAssembly module has ended with ${size} MiB of memory in use: ${error}; create a new provider`));
     });
-  const { init, ...rest } = instantiate({ guard, rootlightSleep: sleeper(life), fetch: fetched });
+  const { init, ...rest } = instantiate({ guard, rootlightSleep: sleeper(life) });
   await init({ module_or_path: module });
   return rest;
-}
-
-/**
- * The runtime's `fetch` for the module. gloo-net takes errors only as the reasons of a failure, and would end the instance at an
- * exception or another value, as a page's own replacement of `fetch` may throw.
- */
-async function fetched(request) {
-  try {
-    return await globalThis.fetch(request);
-  } catch (reason) {
-    throw reason instanceof Error ? reason : new Error(String(reason?.message ?? reason));
-  }
 }
 
 /** Wraps the exports of an instance. The first exception ends the instance, because its memory may be inconsistent then. */

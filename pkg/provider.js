@@ -14,8 +14,9 @@ const TRY_LATER = 1013;
 /**
  * A client or a development chain.
  * @typedef {object} Link
- * @property {(message: string, quiet?: boolean) => string | undefined | Promise<string | undefined>} send answers a JSON-RPC
- * request, at once if it can; `quiet` if no caller waits for the answer
+ * @property {import('./verification.js').Methods} methods
+ * @property {(message: string, quiet?: boolean, method?: string) => string | undefined | Promise<string | undefined>} send answers a JSON-RPC
+ * request with this method, at once if it can; `quiet` if no caller waits for the answer
  * @property {() => boolean | undefined} takeChanged whether the answers since the last call have changed the chain or its pool
  * @property {Promise<void>} [closed] resolves after the end, when nothing is left to write
  *
@@ -101,7 +102,7 @@ function newShell({ signer, interval, holdsKeys = false }) {
   let lost;
   /** Asks the client; returns the answer if the client has it at once, otherwise a promise. */
   function askNow(call, quiet) {
-    const answer = current.send(message(call), quiet);
+    const answer = current.send(message(call), quiet, call.method);
     return answer instanceof Promise ? answer.then(answered) : answered(answer);
   }
   const ask = async (call, quiet) => askNow(call, quiet);
@@ -185,7 +186,7 @@ function newShell({ signer, interval, holdsKeys = false }) {
     provider(more) {
       const { provider } = events;
       const wallet = withWallet(provider.requestWithLevel, { signer, holdsKeys, emit, reason: () => closed });
-      const requestWithLevel = abortable(verifications(wallet.requestWithLevel, { ask, emit, listens, holdsKeys }));
+      const requestWithLevel = abortable(verifications(wallet.requestWithLevel, { ask, emit, listens, holdsKeys, methods: () => current.methods }));
       ends.push(wallet.close);
       connected();
       return Object.freeze({

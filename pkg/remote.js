@@ -29,7 +29,7 @@ export const inWorker = (make, kind) => async (life, options, heard) => {
   const over = (error) => life.end(error);
   const opened = new Promise((resolve, reject) => {
     const heardHere = {
-      opened: resolve,
+      opened: ({ methods }) => resolve(methods),
       failed: ({ error }) => reject(unpacked(error)),
       answer: calls.settle,
       changed: heard.changed,
@@ -46,9 +46,14 @@ export const inWorker = (make, kind) => async (life, options, heard) => {
   life.onEnd(() => end.end());
   watch(first.lock, signalOf(end), () => over(gone()));
   port.postMessage({ type: 'open', kind, options: JSON.stringify(options), lock: await signOfLife('page', released) });
-  await life.run(() => opened);
+  const methods = await life.run(() => opened);
   return {
-    send: (text, quiet) => life.run(() => calls.ask((id) => port.postMessage({ type: 'ask', id, text, quiet })), quiet),
+    methods,
+    send(text, quiet, method) {
+      // A caller's own object may not cross.
+      const asked = { type: 'ask', text, quiet, method: typeof method === 'string' ? method : undefined };
+      return life.run(() => calls.ask((id) => port.postMessage({ ...asked, id })), quiet);
+    },
     takeChanged: calls.takeChanged,
   };
 };

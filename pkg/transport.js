@@ -14,7 +14,7 @@ const SPEAKING = new Set([200, 400]);
  * Splits an address with user and password into the address and the header for them, as HTTP clients other than fetch
  * do. fetch refuses such addresses with an error that contains the whole address.
  */
-export function withoutUser(given) {
+function withoutUser(given) {
   let url;
   try {
     url = new URL(given, globalThis.location?.href);
@@ -36,7 +36,8 @@ export function withoutUser(given) {
 export function httpTransport(given, options = {}) {
   checkMembers(options, 'httpTransport', ['headers', 'timeout', 'maxBytes', 'fetch']);
   const { url, authorization } = withoutUser(given);
-  const { headers, timeout = TIMEOUT, maxBytes = MAX_BYTES, fetch = globalThis.fetch } = options;
+  // A page may replace its own `fetch` later.
+  const { headers, timeout = TIMEOUT, maxBytes = MAX_BYTES, fetch = (...asked) => globalThis.fetch(...asked) } = options;
   return async (body) => {
     const response = await fetch(url.href, {
       method: 'POST',

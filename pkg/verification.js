@@ -1,37 +1,18 @@
 // The event `verification`: for each answer, what it rests on. Nothing is computed while no listener is registered.
 import { isWallets } from './wallet.js';
 
-/** Parameter positions of blocks, of methods whose results do not name the block. */
-const BLOCK_AT = {
-  eth_getBalance: 1, eth_getCode: 1, eth_getTransactionCount: 1, eth_call: 1, eth_estimateGas: 1, eth_createAccessList: 1,
-  eth_getStorageAt: 2, eth_getProof: 2, rsk_getProof: 2, ext_getProof: 2, rsk_getStorageBytesAt: 2, ext_getStorageBytesAt: 2,
-  eth_getBlockByNumber: 0, eth_getBlockByHash: 0, eth_getBlockReceipts: 0, eth_getBlocksByNumber: 0,
-  eth_getBlockTransactionCountByHash: 0, eth_getBlockTransactionCountByNumber: 0,
-  eth_getUncleCountByBlockHash: 0, eth_getUncleCountByBlockNumber: 0,
-  eth_getUncleByBlockHashAndIndex: 0, eth_getUncleByBlockNumberAndIndex: 0,
-  eth_getTransactionByBlockHashAndIndex: 0, eth_getTransactionByBlockNumberAndIndex: 0,
-  rsk_getRawBlockHeaderByHash: 0, rsk_getRawBlockHeaderByNumber: 0, ext_getRawBlockHeaderByHash: 0, ext_getRawBlockHeaderByNumber: 0,
-  rsk_getTransactionReceiptNodesByHash: 0, ext_getTransactionReceiptNodesByHash: 0,
-};
-
-/** Methods that are answered without the chain: constants, computations, and what the client reports about itself. */
-const LOCAL = new Set([
-  'eth_accounts', 'eth_chainId', 'eth_coinbase', 'eth_hashrate', 'eth_mining', 'eth_netHashrate', 'eth_newPendingTransactionFilter',
-  'eth_pendingTransactions', 'eth_protocolVersion', 'eth_requestAccounts', 'eth_submitHashrate', 'eth_submitWork', 'eth_syncing',
-  'eth_uninstallFilter', 'eth_unsubscribe', 'ext_protocolVersion', 'rsk_protocolVersion', 'debug_accountTransactionQuota',
-  'debug_wireProtocolQueueSize', 'rootlight_checkpoint', 'rootlight_syncStatus', 'rootlight_upstreams',
-]);
-const LOCAL_NAMESPACE = /^(net_|web3_|rpc[._]|sco_|txpool_)/;
-
-/** Whether a light client answers a method without the chain. */
-export const isLocal = (method) => LOCAL.has(method) || LOCAL_NAMESPACE.test(method);
+/**
+ * The rows of the core's method table by name: the level of a complete answer, the position of the block among the parameters, and the
+ * method that ends what this one makes.
+ * @typedef {Record<string, {level: string, block?: number, endedBy?: string}>} Methods
+ */
 
 /** JSON-RPC error code if no upstream gives a proof that verifies. */
 const UNAVAILABLE = -32002;
 
 /** The block in the parameters of a call, as a parameter of `rootlight_verification`; undefined if the method has none. */
-function blockOf({ method, params }) {
-  const at = BLOCK_AT[method];
+function blockOf({ method, params }, methods) {
+  const at = methods[method]?.block;
   if (at === undefined) return undefined;
   const block = params?.[at];
   return !block || block === 'pending' ? 'latest' : block;
@@ -45,16 +26,14 @@ function namedBy({ method }, result) {
 }
 
 /** The level of an answer without a mark of its own. Answers of the user's wallet are marked. */
-function levelOf(call, holdsKeys) {
-  if (holdsKeys || isLocal(call.method) || isWallets(call)) return 'local';
-  return call.method === 'eth_sendRawTransaction' ? 'forwarded' : 'verified';
-}
+const levelOf = (call, holdsKeys, methods) =>
+  holdsKeys || isWallets(call) ? 'local' : methods[call.method]?.level ?? 'verified';
 
 /**
  * @param {(call: {method: string, params?: readonly unknown[]}) => Promise<{result: unknown, level?: string, start?: string}>} inner
- * @param {{ask: Function, emit: Function, listens: Function, holdsKeys: boolean}} shell
+ * @param {{ask: Function, emit: Function, listens: Function, holdsKeys: boolean, methods: () => Methods}} shell
  */
-export function verifications(inner, { ask, emit, listens, holdsKeys }) {
+export function verifications(inner, { ask, emit, listens, holdsKeys, methods }) {
   /** Records of misbehaviour that were reported already, as texts. */
   let known = new Set();
 
@@ -79,14 +58,14 @@ export function verifications(inner, { ask, emit, listens, holdsKeys }) {
   async function evidenceFor(call, result, before) {
     const named = namedBy(call, result);
     if (named !== undefined) return evidenceOf(named);
-    const [former, block] = [await before, blockOf(call)];
+    const [former, block] = [await before, blockOf(call, methods())];
     const evidence = former && (await evidenceOf(block));
     return evidence?.blockHash === former?.blockHash ? evidence ?? null : null;
   }
 
   async function tell(call, { result, level, start }, before, error) {
     const { method } = call;
-    const reached = error ? 'refused' : level ?? levelOf(call, holdsKeys);
+    const reached = error ? 'refused' : level ?? levelOf(call, holdsKeys, methods());
     const isVerified = reached === 'verified';
     const evidence = isVerified ? await evidenceFor(call, result, before) : null;
     // The remark on networks where work is nearly free belongs to answers without a block too.
@@ -97,7 +76,7 @@ export function verifications(inner, { ask, emit, listens, holdsKeys }) {
   }
 
   async function told(call) {
-    const block = blockOf(call);
+    const block = blockOf(call, methods());
     const before = block === undefined || holdsKeys ? undefined : evidenceOf(block);
     try {
       const answer = await inner(call);

@@ -77,10 +77,6 @@
 //! | `dev` | the development chain, with its pool, keys and miner; implies `local` |
 //! | `hosted` | the profile of public services, for servers; implies `dev` |
 //! | `node-methods` | methods that only servers need, such as `rpc.discover` and `sco_banAddress`, and a client beside a full node of its own; implies `dev` and `light` |
-//! | `bridge-write` | methods of the Bridge contract that write; calls of a light client only read |
-//! | `work-start` | a start by proof of work alone, without a checkpoint; implies `light` |
-//! | `verify-headers` | verification of headers and blocks at hand |
-//! | `fallback-signatures` | signatures of fallback blocks, which ended with RSKIP-98; implied by `light` and `local` |
 //! | `catalogue` | descriptions of all JSON-RPC methods |
 //! | `secp256k1-c` | recovery of senders by a C library, about five times as fast; needs a C compiler |
 //! | `asm-keccak` | Keccak-256 in assembly; not for browsers |

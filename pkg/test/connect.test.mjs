@@ -14,7 +14,7 @@ const OPTIONS = { network: 'regtest', upstreams: async () => new Uint8Array(0) }
 
 /** Connects to a module that does `work` first; returns the provider, and the calls and options that the module got. */
 async function start({ behind = [], ...options } = {}, work = async () => {}) {
-  const seen = { asked: [], hints: [], woken: 0, closed: 0, restored: [], proven: [], again: [], posted: [] };
+  const seen = { asked: [], hints: [], woken: 0, closed: 0, restored: [], proven: [], again: [] };
   const load = async (source) => {
     await new Promise((resolve) => setImmediate(resolve));
     seen.source = source;
@@ -66,8 +66,7 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
       seen.closed += 1;
     }
   }
-  const post = async (...given) => (seen.posted.push(given), new Uint8Array(0));
-  const instantiate = () => ({ init: async () => {}, Client, post });
+  const instantiate = () => ({ init: async () => {}, Client, methods: () => '{}' });
   return { seen, provider: await connectWith(load, instantiate, { ...OPTIONS, ...options }) };
 }
 
@@ -85,12 +84,13 @@ test('upstreams are named by their origin without keys, and reached by the trans
   globalThis.location = { href: 'https://site.example/page' };
   t.after(() => delete globalThis.location);
   const upstreams = ['https://user:word@a.example/key', new URL('wss://b.example/key'), OPTIONS.upstreams, '/rpc', 'ws://c.example'];
+  const fetched = t.mock.method(globalThis, 'fetch', async () => new Response('{}'));
   const { seen } = await start({ upstreams });
   assert.deepEqual(seen.settings.names, ['https://a.example', 'wss://b.example', 'upstream 2', 'https://site.example', 'ws://c.example']);
   for (const exchange of seen.exchanges) void exchange('{"id":1}', false);
   await settled();
   assert.deepEqual(FakeSocket.made.map(({ url }) => url), ['wss://b.example/key', 'ws://c.example/']);
-  assert.deepEqual(seen.posted, [
+  assert.deepEqual(fetched.mock.calls.map(({ arguments: [url, { headers, body }] }) => [url, headers.authorization, body]), [
     ['https://a.example/key', `Basic ${btoa('user:word')}`, '{"id":1}'],
     ['https://site.example/rpc', undefined, '{"id":1}'],
   ]);

@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { createDevChain } from '../dev.js';
+import { createDevChain, load } from '../dev.js';
+import { instantiate } from '../dist/rootlight_dev.js';
 import { createProvider } from '../index.js';
-import { isLocal } from '../verification.js';
+import { instance } from '../instance.js';
+import { newLife } from '../life.js';
 import { transportTo } from './lib/chain-transport.mjs';
 import { lightClient, withLight } from './lib/light-client.mjs';
 import { lying } from './lib/lying.mjs';
@@ -155,14 +157,21 @@ test('an answer that no upstream proves is refused, and the event says so', () =
     assert.equal(event.caught[0]?.upstream, 'upstream 0');
   }));
 
-test('methods count as local exactly where the method table says so', () => {
+test('the module gives the levels of the method table', async () => {
+  const life = newLife();
+  const { methods } = await instance(instantiate, await load(), life);
+  const known = JSON.parse(methods());
   const table = readFileSync(new URL('../../docs/methods.md', import.meta.url), 'utf8');
   const rows = [...table.matchAll(/^\| (`[^|]+) \|[^|]*\|[^|]*\| (\w+) \|[^|]*\|[^|]*\| ([^|]+) \|/gm)];
   assert.ok(rows.length > 80, `${rows.length} rows`);
   for (const [, names, level, light] of rows) {
     if (light.trim().startsWith('-32')) continue;
-    for (const [, name] of names.matchAll(/`(\w[\w.]*)`/g)) assert.equal(isLocal(name), level === 'local', name);
+    for (const [, name] of names.matchAll(/`(\w[\w.]*)`/g)) if (known[name]) assert.equal(known[name].level, level, name);
   }
+  assert.ok(Object.keys(known).length > 80);
+  const { eth_call: call, rsk_getRawBlockHeaderByHash: header, eth_subscribe: subscription, eth_newFilter: filter } = known;
+  assert.deepEqual([call.block, header.block, subscription.endedBy, filter.endedBy], [1, 0, 'eth_unsubscribe', 'eth_uninstallFilter']);
+  life.end();
 });
 
 test('a signal ends a request at once, and the provider stays usable', () =>

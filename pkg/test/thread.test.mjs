@@ -83,10 +83,14 @@ test('a program with a client in a worker thread prints its answer and ends', LI
     assert.deepEqual(await runScript(text, [served.options]), { code: 0, signal: null, stderr: '', stdout: '0x5\n' });
   }));
 
+/** The row of a method that makes a filter. */
+const FILTER = { endedBy: 'eth_uninstallFilter' };
+
 test('filters of a page that leaves a shared client end, and those of others stay', LIMIT, async () => {
   const { serve } = await import('../host.js');
   const sent = [];
   const open = async () => ({
+    methods: { eth_subscribe: { endedBy: 'eth_unsubscribe' }, eth_newFilter: FILTER, eth_newBlockFilter: FILTER },
     // As a client that has its answers at once.
     send: (text) => {
       const { method, params } = JSON.parse(text);
@@ -108,7 +112,7 @@ test('filters of a page that leaves a shared client end, and those of others sta
     };
     port1.postMessage({ type: 'open', kind: 'client', options: '{}' });
     const ask = async (id, method, ...params) => {
-      port1.postMessage({ type: 'ask', id, text: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
+      port1.postMessage({ type: 'ask', id, method, text: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
       await until(() => answers.includes(id), method);
     };
     return { port: port1, types, ask };

@@ -3,12 +3,10 @@
 //! The Bitcoin header field of such a block holds `RLP([v, r, s])`: a signature of the hash for merged
 //! mining, by the first key at even heights and by the second at odd ones.
 
-#[cfg(feature = "fallback-signatures")]
 use alloy_rlp::Header as RlpHeader;
 use thiserror::Error;
 
 use crate::types::B256;
-#[cfg(feature = "fallback-signatures")]
 use crate::types::{HALF_ORDER, RecoveryId, U256, recover};
 
 /// Why a fallback signature is invalid.
@@ -33,19 +31,9 @@ pub enum FallbackError {
     /// The signature is by another key.
     #[error("signed by another key")]
     WrongKey,
-    /// This build has no code for signatures.
-    #[error("not checked: built without the feature fallback-signatures")]
-    NotChecked,
-}
-
-/// Refuses every signature: this build cannot check any.
-#[cfg(not(feature = "fallback-signatures"))]
-pub const fn verify(_: &[u8], _: &B256, _: &[u8; 65]) -> Result<(), FallbackError> {
-    Err(FallbackError::NotChecked)
 }
 
 /// Checks the signature. `key` is an uncompressed public key.
-#[cfg(feature = "fallback-signatures")]
 pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Result<(), FallbackError> {
     let [v, r, s] = items(field).ok_or(FallbackError::Shape)?;
     let recovery = match v {
@@ -66,7 +54,6 @@ pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Re
 }
 
 /// Splits the list into its three strings.
-#[cfg(feature = "fallback-signatures")]
 fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
     let mut list = RlpHeader::decode_bytes(&mut field, true).ok()?;
     let mut next = || RlpHeader::decode_bytes(&mut list, false).ok();
@@ -75,7 +62,6 @@ fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
 }
 
 /// Reads a positive number in its shortest two's-complement form.
-#[cfg(feature = "fallback-signatures")]
 fn positive(bytes: &[u8]) -> Result<U256, FallbackError> {
     match bytes {
         [] | [0] | [0x80..=0xff, ..] | [0, 0..=0x7f, ..] => Err(FallbackError::NotMinimal),

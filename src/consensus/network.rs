@@ -1,11 +1,12 @@
 //! A network: parameters, activation heights and genesis hash.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use crate::types::{Address, B256, HeaderShape, HeaderVersion, U256, sorted};
+use crate::types::{Address, B256, HeaderShape, HeaderVersion, U256};
 
 use super::rule::{Fork, Rule, RuleSet};
 
@@ -267,8 +268,7 @@ impl Network {
 /// The sets of active rules by starting height.
 fn eras(activations: &[u64]) -> Vec<(u64, RuleSet)> {
     let starts = activations.iter().copied().filter(|height| *height != NEVER);
-    let mut starts = sorted(starts.chain([0]));
-    starts.dedup();
+    let starts: BTreeSet<u64> = starts.chain([0]).collect();
     let rules_at = |height: u64| {
         let active = Rule::ALL.iter().zip(activations).filter(|(_, start)| **start <= height);
         active.map(|(rule, _)| *rule).collect::<RuleSet>()

@@ -4,9 +4,8 @@
 //! The map is a 16-way trie over the key's nibbles. Keys are hashes, addresses or block numbers. All of them
 //! spread evenly; numbers are read from their low nibble up.
 //!
-//! This is our own code because `rpds` 1.2 makes a browser module 4,384 bytes larger (brotli), and the light client's
-//! has room for 1,700, and takes twice as long to insert. The licence of `imbl` (MPL-2.0) is not among those that
-//! `deny.toml` allows.
+//! This is our own code because `rpds` 1.2 takes twice as long to insert, and the licence of `imbl` (MPL-2.0) is not
+//! among those that `deny.toml` allows.
 
 use alloc::sync::Arc;
 

@@ -1,16 +1,9 @@
 //! Keys derived from a mnemonic: BIP-39 seed, BIP-32 derivation, path `m/44'/60'/0'/0/i` (BIP-44).
-//!
-//! BIP-32 is our own code because the crate `bip32` 0.5 makes a browser module 3,400 bytes larger (brotli), most of
-//! the room that the development chain's has left. For the word list of BIP-39 (12,500 bytes with its checksum) there
-//! is no room.
 
 use alloc::string::String;
 
 use alloy_primitives::B256;
-use hmac::{Hmac, Mac};
-use k256::elliptic_curve::ops::Reduce;
-use k256::elliptic_curve::sec1::ToEncodedPoint;
-use k256::{NonZeroScalar, Scalar, SecretKey, U256};
+use bip32::{ChildNumber, DerivationPath, XPrv};
 use pbkdf2::pbkdf2_hmac_array;
 use sha2::Sha512;
 
@@ -21,26 +14,13 @@ pub const DEFAULT_MNEMONIC: &str = "test test test test test test test test test
 
 /// Number of PBKDF2 rounds in BIP-39.
 const ROUNDS: u32 = 2_048;
-/// The bit that marks a hardened index (BIP-32).
-const HARDENED: u32 = 1 << 31;
-/// `44'/60'/0'/0`.
-const ACCOUNT_PATH: [u32; 4] = [44 | HARDENED, 60 | HARDENED, HARDENED, 0];
-/// Key of the HMAC that derives the root key (BIP-32).
-const ROOT: &[u8] = b"Bitcoin seed";
-
-type HmacSha512 = Hmac<Sha512>;
-
-/// An extended private key (BIP-32).
-#[derive(Clone)]
-struct Extended {
-    key: SecretKey,
-    chain: [u8; 32],
-}
+/// The path to the account key.
+const ACCOUNT_PATH: &str = "m/44'/60'/0'/0";
 
 /// The keys that derive from a mnemonic.
 #[derive(Clone)]
 pub struct Mnemonic {
-    account: Extended,
+    account: XPrv,
 }
 
 impl core::fmt::Debug for Mnemonic {
@@ -58,54 +38,16 @@ impl Mnemonic {
         let words: alloc::vec::Vec<&str> = phrase.split_whitespace().collect();
         let phrase: String = words.join(" ");
         let seed = pbkdf2(phrase.as_bytes(), b"mnemonic");
-        let mut account = Extended::from_hmac(&hmac(ROOT, &[&seed]), None)?;
-        for step in ACCOUNT_PATH {
-            account = account.child(step)?;
-        }
-        Some(Self { account })
+        let path: DerivationPath = ACCOUNT_PATH.parse().ok()?;
+        XPrv::derive_from_path(seed, &path).ok().map(|account| Self { account })
     }
 
     /// The key at `m/44'/60'/0'/0/index`.
     #[must_use]
     pub fn key(&self, index: u32) -> Option<PrivateKey> {
-        let key = self.account.child(index)?.key;
-        PrivateKey::new(&B256::from(<[u8; 32]>::from(key.to_bytes())))
+        let key = self.account.derive_child(ChildNumber(index)).ok()?;
+        PrivateKey::new(&B256::from(key.to_bytes()))
     }
-}
-
-impl Extended {
-    /// Splits 64 bytes into a key and a chain code. With a parent, the child's key is the sum of both keys.
-    #[allow(clippy::arithmetic_side_effects)] // arithmetic modulo the group order cannot overflow
-    fn from_hmac(bytes: &[u8; 64], parent: Option<&SecretKey>) -> Option<Self> {
-        let (key, chain) = bytes.split_first_chunk::<32>()?;
-        // Fails for numbers that are not below the group order.
-        let mut scalar = *SecretKey::from_slice(key).ok()?.to_nonzero_scalar();
-        if let Some(parent) = parent {
-            let own = <Scalar as Reduce<U256>>::reduce_bytes(&parent.to_bytes());
-            scalar += own;
-        }
-        let scalar = Option::<NonZeroScalar>::from(NonZeroScalar::new(scalar))?;
-        Some(Self { key: SecretKey::from(scalar), chain: chain.try_into().ok()? })
-    }
-
-    fn child(&self, step: u32) -> Option<Self> {
-        let index = step.to_be_bytes();
-        let bytes = if step >= HARDENED {
-            hmac(&self.chain, &[&[0], &self.key.to_bytes(), &index])
-        } else {
-            let point = self.key.public_key().to_encoded_point(true);
-            hmac(&self.chain, &[point.as_bytes(), &index])
-        };
-        Self::from_hmac(&bytes, Some(&self.key))
-    }
-}
-
-/// HMAC-SHA-512 of the concatenated parts.
-fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
-    // HMAC accepts keys of any length, so this never fails.
-    let Ok(mut mac) = HmacSha512::new_from_slice(key) else { return [0; 64] };
-    parts.iter().for_each(|part| mac.update(part));
-    mac.finalize().into_bytes().into()
 }
 
 /// PBKDF2 with HMAC-SHA-512: 2,048 rounds, 64 bytes, as in BIP-39.

@@ -24,7 +24,7 @@ use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{CallPolicy, CodeCache},
     light::{Derived, Deriving, Known, Location, PinnedHead, UpstreamState},
-    state::{Fact, RememberedState, StateError, StateReader, TrieState, facts},
+    state::{Fact, RememberedState, StateError, StateReader, TrieState},
     trie::{self, NodeSource, WalkError},
     types::{BlockRef, Transaction},
 };
@@ -235,7 +235,7 @@ fn not_held(chain: &ChainView, block: BlockRef, ancestor: u64) -> Stop {
 }
 
 fn lacking<T>(fact: Fact) -> Need<T> {
-    Err(Stop::Lacking(facts([fact])))
+    Err(Stop::Lacking([fact].into()))
 }
 
 fn block_ref(header: &BlockHeader) -> BlockRef {

@@ -1,7 +1,6 @@
 //! The instructions that Rootstock has in common with Ethereum, as `revm` has them.
 //!
-//! The table of `revm` is not used as a whole: it would link the instructions that this layer replaces, which take room in
-//! the browser modules.
+//! The table of `revm` is not used as a whole, so that an instruction which a later version adds is not executed.
 
 use revm::interpreter::instructions::{
     InstructionTable, arithmetic, bitwise, block_info, control, host, memory, stack, system, tx_info,

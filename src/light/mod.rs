@@ -2,7 +2,6 @@
 //! synchronization.
 
 mod backlog;
-mod base64;
 mod clock;
 mod connect;
 mod derived;
@@ -16,7 +15,6 @@ mod header_window;
 mod header_window_test;
 #[cfg(feature = "node-methods")]
 mod index_questions;
-mod lz4;
 mod meter;
 mod outbox;
 #[cfg(feature = "node-methods")]

@@ -8,7 +8,10 @@ use serde::Serialize;
 use super::{
     error::RpcError,
     lookup::{find, require},
-    method::{Done, Failure, Handler, Method, Pages, Param, absent, optional, required, told, verified},
+    method::{
+        BLOCK_HASH, Done, Failure, Handler, Method, Pages, Param, Subject, THE_BLOCK, absent, optional,
+        required, told, verified,
+    },
     params::{BlockParam, Params},
     render,
 };
@@ -17,12 +20,12 @@ use crate::{
     types::{BlockRef, json::Quantity},
 };
 
-const HASH: &[Param] = &[required("blockHash", "HASH")];
-const BLOCK: &[Param] = &[required("block", "BLOCK")];
-const HASH_FULL: &[Param] = &[required("blockHash", "HASH"), optional("full", "boolean")];
-const BLOCK_FULL: &[Param] = &[required("block", "BLOCK"), optional("full", "boolean")];
-const HASH_INDEX: &[Param] = &[required("blockHash", "HASH"), required("index", "QUANTITY")];
-const BLOCK_INDEX: &[Param] = &[required("block", "BLOCK"), required("index", "QUANTITY")];
+const HASH: &[Param] = &[BLOCK_HASH];
+const BLOCK: &[Param] = &[THE_BLOCK];
+const HASH_FULL: &[Param] = &[BLOCK_HASH, optional("full", "boolean")];
+const BLOCK_FULL: &[Param] = &[THE_BLOCK, optional("full", "boolean")];
+const HASH_INDEX: &[Param] = &[BLOCK_HASH, required("index", "QUANTITY")];
+const BLOCK_INDEX: &[Param] = &[THE_BLOCK, required("index", "QUANTITY")];
 
 pub(super) const METHODS: &[Method] = &[
     Method {
@@ -123,7 +126,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_getBlocksByNumber",
         aliases: &[],
-        params: &[required("number", "QUANTITY")],
+        params: &[required("number", "QUANTITY").of(Subject::Block)],
         result: told("array of {hash, totalDifficulty, inMainChain}"),
         level: Level::Verified,
         cost: 10,

@@ -88,7 +88,6 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// A client that trusts no block; see [`HeaderSync::by_work`].
-    #[cfg(feature = "work-start")]
     pub fn by_work(
         network: Arc<Network>,
         work: crate::consensus::WorkStart,

@@ -392,9 +392,9 @@ pub enum RpcError {
     Internal,
 }
 
-/// Proposes a shorter range of blocks. The light client's browser module has no room for it.
+/// Proposes a shorter range of blocks.
 fn narrower(fits: Option<(u64, u64)>) -> String {
-    fits.filter(|_| cfg!(feature = "local")).map_or_else(String::new, |(from, to)| {
+    fits.map_or_else(String::new, |(from, to)| {
         alloc::format!(" Narrow the range: fromBlock {from:#x} to toBlock {to:#x} is within the limit.")
     })
 }

@@ -37,7 +37,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 10,
         pages: Pages::Any,
         doc: told("Installs a log filter. The first poll returns the logs that its range has already."),
-        handler: Handler::Watch(|filters, view, now, params| {
+        handler: Handler::Install(|filters, view, now, params| {
             install(filters, view, now, watch(view, 0, params)?)
         }),
     },
@@ -50,7 +50,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 10,
         pages: Pages::Any,
         doc: told("Installs a filter of new blocks of the canonical chain."),
-        handler: Handler::Watch(|filters, view, now, _| install(filters, view, now, Watch::Blocks)),
+        handler: Handler::Install(|filters, view, now, _| install(filters, view, now, Watch::Blocks)),
     },
     Method {
         name: "eth_newPendingTransactionFilter",
@@ -63,7 +63,7 @@ pub(super) const METHODS: &[Method] = &[
         doc: told(
             "Installs a filter of transactions that enter the pool; on a light client, of those sent through it.",
         ),
-        handler: Handler::Watch(|filters, view, now, _| install(filters, view, now, Watch::Pending)),
+        handler: Handler::Install(|filters, view, now, _| install(filters, view, now, Watch::Pending)),
     },
     Method {
         name: "eth_getFilterChanges",
@@ -101,7 +101,7 @@ pub(super) const METHODS: &[Method] = &[
         doc: told(
             "Removes a filter; false if it does not exist. A filter that is not polled for five minutes expires.",
         ),
-        handler: Handler::Watch(|filters, _, _, params| uninstall(filters, params)),
+        handler: Handler::Uninstall(|filters, _, _, params| uninstall(filters, params)),
     },
     Method {
         name: "eth_subscribe",

@@ -6,7 +6,9 @@ use alloy_primitives::{Bytes, hex};
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{Done, Failure, Handler, Method, Pages, absent, required, told, verified},
+    method::{
+        BLOCK_HASH, Done, Failure, Handler, Method, Pages, THE_BLOCK, absent, required, told, verified,
+    },
     params::Params,
     render,
 };
@@ -20,7 +22,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "ext_getRawBlockHeaderByHash",
         aliases: &["rsk_getRawBlockHeaderByHash"],
-        params: &[required("blockHash", "HASH")],
+        params: &[BLOCK_HASH],
         result: told("DATA or null"),
         level: Level::Verified,
         cost: 5,
@@ -33,7 +35,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "ext_getRawBlockHeaderByNumber",
         aliases: &["rsk_getRawBlockHeaderByNumber"],
-        params: &[required("block", "BLOCK")],
+        params: &[THE_BLOCK],
         result: told("DATA or null"),
         level: Level::Verified,
         cost: 5,
@@ -55,7 +57,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "ext_getTransactionReceiptNodesByHash",
         aliases: &["rsk_getTransactionReceiptNodesByHash"],
-        params: &[required("blockHash", "HASH"), required("transactionHash", "HASH")],
+        params: &[BLOCK_HASH, required("transactionHash", "HASH")],
         result: told("array of DATA or null"),
         level: Level::Verified,
         cost: 20,

@@ -3,7 +3,7 @@
 use super::{error::RpcError, method::Failure, params::BlockParam};
 use crate::{
     engine::{BlockHeader, BlockId, Refusal, Resolved, Stop, View, resolve},
-    state::{Fact, StateError, StateKey, facts},
+    state::{Fact, StateError, StateKey},
     types::BlockRef,
 };
 
@@ -63,5 +63,5 @@ pub(super) fn state_failure(header: &BlockHeader, error: StateError) -> Failure 
 /// Turns missing pieces of state into facts of the block.
 pub(super) fn lacking_state(header: &BlockHeader, keys: impl IntoIterator<Item = StateKey>) -> Failure {
     let block = BlockRef { number: header.number, hash: header.hash() };
-    Failure::Stop(Stop::Lacking(facts(keys.into_iter().map(|key| Fact::State(block, key)))))
+    Failure::Stop(Stop::Lacking(keys.into_iter().map(|key| Fact::State(block, key)).collect()))
 }

@@ -57,7 +57,7 @@ pub struct Param {
 /// [`Method::overrides`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// Nothing that such rules are about: a number, a block, a hash, a text.
+    /// Nothing that such rules are about: a number, a hash, a text.
     Plain,
     /// An account: its balance or nonce, or its key.
     Account,
@@ -79,6 +79,8 @@ pub enum Subject {
     Overrides,
     /// The id of a filter or subscription, which belongs to its caller.
     Filter,
+    /// The block that the method is about.
+    Block,
 }
 
 /// A handler that only reads: a pure function of the view and the parameters.
@@ -96,8 +98,12 @@ pub type Write = fn(&mut dyn Node, Params<'_>) -> Result<Done, Failure>;
 pub enum Handler {
     /// Runs on any view, in every mode, in parallel with others.
     Read(Read),
-    /// Installs, polls or removes filters, in every mode.
+    /// Polls a filter, in every mode.
     Watch(Watching),
+    /// As [`Self::Watch`]; installs a filter.
+    Install(Watching),
+    /// As [`Self::Watch`]; removes a filter.
+    Uninstall(Watching),
     /// As [`Self::Watch`], and makes a subscription; only for connections that can receive notifications.
     Subscribe(Watching),
     /// As [`Self::Subscribe`]; ends a subscription.
@@ -107,6 +113,20 @@ pub enum Handler {
     Write(Write),
     /// Takes a signed transaction: runs as `Write` on a local chain; a light client forwards it to upstreams.
     Forward(#[cfg(feature = "dev")] Write),
+}
+
+impl Handler {
+    /// The handler, if it uses filters.
+    pub(super) fn watching(self) -> Option<Watching> {
+        match self {
+            Self::Watch(watch)
+            | Self::Install(watch)
+            | Self::Uninstall(watch)
+            | Self::Subscribe(watch)
+            | Self::Unsubscribe(watch) => Some(watch),
+            _ => None,
+        }
+    }
 }
 
 /// A finished answer.
@@ -179,7 +199,20 @@ impl Method {
 
     /// Whether the method needs the filters.
     pub fn watches(&self) -> bool {
-        matches!(self.handler, Handler::Watch(_) | Handler::Subscribe(_) | Handler::Unsubscribe(_))
+        self.handler.watching().is_some()
+    }
+
+    /// The position of the parameter with the block that the method is about.
+    pub fn block(&self) -> Option<usize> {
+        self.params.iter().position(|param| param.subject == Subject::Block)
+    }
+
+    /// Whether this method ends the filters or subscriptions that `maker` makes.
+    pub fn ends(&self, maker: &Self) -> bool {
+        matches!(
+            (self.handler, maker.handler),
+            (Handler::Uninstall(_), Handler::Install(_)) | (Handler::Unsubscribe(_), Handler::Subscribe(_))
+        )
     }
 
     /// Whether the method makes, polls, reads or removes a filter, which any connection of its owner may do.
@@ -230,13 +263,22 @@ pub(super) const fn contract_of(name: &'static str) -> Param {
     required(name, "ADDRESS").of(Subject::Contract)
 }
 
+/// The block that the method is about: its number, a tag or its hash.
+pub(super) const THE_BLOCK: Param = required("block", "BLOCK").of(Subject::Block);
+
+/// As [`THE_BLOCK`]; without it, the newest block.
+pub(super) const AT_BLOCK: Param = optional("block", "BLOCK").of(Subject::Block);
+
+/// The hash of the block that the method is about.
+pub(super) const BLOCK_HASH: Param = required("blockHash", "HASH").of(Subject::Block);
+
 /// A log filter.
 pub(super) const LOG_FILTER: Param = required("filter", "LOG_FILTER").of(Subject::Logs);
 
 /// The parameters of a call: the message, the block, and overrides of its state.
 pub(super) const CALL: &[Param] = &[
     required("call", "CALL").of(Subject::Call),
-    optional("block", "BLOCK"),
+    AT_BLOCK,
     optional("stateOverride", "OVERRIDE").of(Subject::Overrides),
 ];
 

@@ -92,7 +92,7 @@ mod trace;
 mod transactions;
 #[cfg(feature = "local")]
 mod witness;
-#[cfg(all(test, feature = "work-start"))]
+#[cfg(all(test, feature = "light"))]
 mod work_start_test;
 
 #[cfg(all(feature = "hosted", feature = "light"))]

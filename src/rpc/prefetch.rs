@@ -11,7 +11,7 @@ use alloy_primitives::{Address, B256, keccak256};
 use super::{call_object::message, request::Request};
 use crate::{
     light::{Fetch, FetchTarget, Known, PinnedHead, Touch, UpstreamFetch},
-    state::{Fact, Facts, StateKey, StateReader as _, TrieState, facts},
+    state::{Fact, Facts, StateKey, StateReader as _, TrieState},
     types::BlockRef,
 };
 
@@ -117,7 +117,7 @@ impl<'a> Prefetch<'a> {
             (Some(state), StateKey::Storage(address, slot)) => state.storage(address, slot).is_err(),
             _ => true,
         };
-        facts(known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)))
+        known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)).collect()
     }
 
     /// Records which accounts and storage cells the call reads, for later calls. Code needs no record: it is cached

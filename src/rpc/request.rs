@@ -53,12 +53,9 @@ impl Request {
         filters: Option<&mut Filters>,
         now: u64,
     ) -> Result<Done, Failure> {
-        match (self.row.handler, filters) {
+        match (self.row.handler, self.row.handler.watching().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
-            (
-                Handler::Watch(watch) | Handler::Subscribe(watch) | Handler::Unsubscribe(watch),
-                Some(filters),
-            ) => watch(filters, view, now, self.params()),
+            (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
             #[cfg(feature = "hosted")]
             _ if self.row.name == super::dev::GET_WORK => Err(RpcError::NoWork.into()),
             _ => Err(RpcError::NeedsLocalChain(self.row.name).into()),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::chain::numbered;
 use super::{
     blocks::by_selector,
-    method::{Done, Failure, Handler, Method, Pages, absent, done, optional, told, verified},
+    method::{AT_BLOCK, Done, Failure, Handler, Method, Pages, absent, done, told, verified},
     params::Params,
 };
 use crate::{
@@ -67,7 +67,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "rootlight_verification",
         aliases: &[],
-        params: &[optional("block", "BLOCK")],
+        params: &[AT_BLOCK],
         result: told("verification or null"),
         level: Level::Verified,
         cost: 5,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     lookup::{require, state_failure},
     method::{
-        Done, Failure, Handler, Method, Pages, Param, account_of, contract_of, optional, required, told,
+        AT_BLOCK, Done, Failure, Handler, Method, Pages, Param, account_of, contract_of, required, told,
         verified,
     },
     params::{BlockParam, Params},
@@ -19,12 +19,10 @@ use crate::{
     trie,
 };
 
-const ACCOUNT: &[Param] = &[account_of("address"), optional("block", "BLOCK")];
-const CODE: &[Param] = &[contract_of("address"), optional("block", "BLOCK")];
-const SLOT: &[Param] =
-    &[contract_of("address"), required("position", "QUANTITY"), optional("block", "BLOCK")];
-const PROOF: &[Param] =
-    &[contract_of("address"), required("storageKeys", "array of HASH"), optional("block", "BLOCK")];
+const ACCOUNT: &[Param] = &[account_of("address"), AT_BLOCK];
+const CODE: &[Param] = &[contract_of("address"), AT_BLOCK];
+const SLOT: &[Param] = &[contract_of("address"), required("position", "QUANTITY"), AT_BLOCK];
+const PROOF: &[Param] = &[contract_of("address"), required("storageKeys", "array of HASH"), AT_BLOCK];
 
 pub(super) const METHODS: &[Method] = &[
     Method {

@@ -56,7 +56,8 @@ impl Method {
         let Ok(params) = Params::new(values, self.required(), self.params.len()) else { return Some(all) };
         for (position, param) in self.params.iter().enumerate() {
             match param.subject {
-                Subject::Plain | Subject::Account | Subject::Overrides | Subject::Filter => {}
+                Subject::Plain | Subject::Account | Subject::Overrides | Subject::Filter | Subject::Block => {
+                }
                 Subject::Contract => all.push(params.address(position).ok()?),
                 Subject::Call => all.push(call_object::message(params).ok()?.to?),
                 Subject::Transaction => all.push(dev::receiver(params)?),

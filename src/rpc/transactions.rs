@@ -4,7 +4,8 @@ use super::{
     blocks::{by_hash, by_selector},
     error::ParamError,
     method::{
-        Done, Failure, Handler, Method, Pages, Param, absent, done, optional, required, told, verified,
+        BLOCK_HASH, Done, Failure, Handler, Method, Pages, Param, THE_BLOCK, absent, done, optional,
+        required, told, verified,
     },
     params::Params,
     render, signed,
@@ -15,8 +16,8 @@ use crate::{
 };
 
 const TRANSACTION: &[Param] = &[required("transactionHash", "HASH"), optional("rawTransaction", "DATA")];
-const HASH_INDEX: &[Param] = &[required("blockHash", "HASH"), required("index", "QUANTITY")];
-const BLOCK_INDEX: &[Param] = &[required("block", "BLOCK"), required("index", "QUANTITY")];
+const HASH_INDEX: &[Param] = &[BLOCK_HASH, required("index", "QUANTITY")];
+const BLOCK_INDEX: &[Param] = &[THE_BLOCK, required("index", "QUANTITY")];
 
 pub(super) const METHODS: &[Method] = &[
     Method {
@@ -70,7 +71,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_getBlockReceipts",
         aliases: &[],
-        params: &[required("block", "BLOCK")],
+        params: &[THE_BLOCK],
         result: told("array of receipt objects or null"),
         level: Level::Verified,
         cost: 30,

@@ -12,7 +12,7 @@ use super::{
     call::keys_of_call,
     envelope::MAX_RESPONSE,
     lookup::{find, require, state_failure},
-    method::{CALL, Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
+    method::{BLOCK_HASH, CALL, Done, Failure, Handler, Method, Pages, absent, optional, told, verified},
     params::{BlockParam, Params},
 };
 use crate::{
@@ -40,11 +40,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "rootlight_getBlockWitness",
         aliases: &[],
-        params: &[
-            required("blockHash", "HASH"),
-            optional("transactionIndex", "QUANTITY"),
-            optional("wholeStorage", "BOOLEAN"),
-        ],
+        params: &[BLOCK_HASH, optional("transactionIndex", "QUANTITY"), optional("wholeStorage", "BOOLEAN")],
         result: told("witness of the parent's state, or null"),
         level: Level::Verified,
         cost: 300,

@@ -32,15 +32,6 @@ pub enum Fact {
 /// A set of facts, such as those that a run was missing, in a fixed order.
 pub type Facts = BTreeSet<Fact>;
 
-/// Makes a set of facts. `collect` would sort them first: several kilobytes of code in the browser module that nothing
-/// else needs.
-#[cfg(any(feature = "light", feature = "local"))]
-pub(crate) fn facts(all: impl IntoIterator<Item = Fact>) -> Facts {
-    let mut facts = Facts::new();
-    facts.extend(all);
-    facts
-}
-
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

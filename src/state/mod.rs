@@ -19,8 +19,6 @@ mod world_test;
 
 pub use access::{Access, AccessKey, Touches};
 pub use account::{Account, AccountError};
-#[cfg(any(feature = "light", feature = "local"))]
-pub(crate) use fact::facts;
 pub use fact::{Fact, Facts};
 pub use noting::NotingState;
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};

@@ -1,15 +1,12 @@
 //! Reads of a state of which parts may be missing.
 
-use core::fmt;
-
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use thiserror::Error;
 
 use super::account::AccountError;
-use crate::types::number::Decimal;
 
 /// A fact about the state, or about the chain below it, that a run may need and not have.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateKey {
     /// Nonce, balance, code hash and code length of an account.
     Account(Address),
@@ -27,23 +24,6 @@ pub enum StateKey {
     Uncles(u64),
     /// Total difficulty up to the ancestor at a height.
     TotalDifficulty(u64),
-}
-
-/// What a derived implementation writes, on one line. Errors show it; a derived one would be most of the standard library's code for
-/// it in a browser module.
-impl fmt::Debug for StateKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Account(address) => write!(f, "Account({address:?})"),
-            Self::Storage(address, slot) => write!(f, "Storage({address:?}, {})", Decimal(slot)),
-            Self::StorageBytes(address, slot) => write!(f, "StorageBytes({address:?}, {})", Decimal(slot)),
-            Self::Code(address) => write!(f, "Code({address:?})"),
-            Self::BlockHash(height) => write!(f, "BlockHash({height})"),
-            Self::Header(height) => write!(f, "Header({height})"),
-            Self::Uncles(height) => write!(f, "Uncles({height})"),
-            Self::TotalDifficulty(height) => write!(f, "TotalDifficulty({height})"),
-        }
-    }
 }
 
 /// An account as read from the state.

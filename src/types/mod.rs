@@ -20,7 +20,6 @@ pub mod receipt;
 mod recovery;
 pub mod rlp;
 mod sender;
-mod sorted;
 pub mod transaction;
 
 pub use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
@@ -35,9 +34,7 @@ pub use header::{
 pub use log::Log;
 pub use number::{RawUint, SignedUint};
 pub use receipt::Receipt;
-#[cfg(feature = "fallback-signatures")]
 pub(crate) use recovery::HALF_ORDER;
 pub(crate) use recovery::{RecoveryId, recover};
 pub use sender::SenderError;
-pub(crate) use sorted::sorted;
 pub use transaction::{REMASC_ADDRESS, Transaction};

@@ -28,8 +28,8 @@ pub(crate) fn from_digits(digits: &str, base: u32) -> Option<U256> {
     Some(U256::from_limbs([b << 32 | a, d << 32 | c, f << 32 | e, h << 32 | g]))
 }
 
-/// Divides by a number of 64 bits: quotient and remainder, both zero if the divisor is. The division of two numbers of 256 bits takes
-/// seven kilobytes of code, and no header rule needs it.
+/// Divides by a number of 64 bits: quotient and remainder, both zero if the divisor is. The verification module has no room for the
+/// division of two numbers of 256 bits, and no header rule needs it.
 pub(crate) fn div_rem(value: U256, divisor: u64) -> (U256, u64) {
     let (mut limbs, mut rest) = (value.into_limbs(), 0u64);
     for limb in limbs.iter_mut().rev() {
@@ -62,7 +62,7 @@ fn divide(mut rest: u64, low: u64, divisor: u64) -> (u64, u64) {
     (quotient, rest)
 }
 
-/// Writes a number in decimal digits, as its own `Display` does; that takes four times as much of a browser module.
+/// Writes a number in decimal digits, as its own `Display` does, for which the verification module has no room.
 pub(crate) struct Decimal<'a>(pub(crate) &'a U256);
 
 impl fmt::Display for Decimal<'_> {

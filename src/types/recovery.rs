@@ -18,7 +18,6 @@ impl RecoveryId {
     }
 
     /// The id with this number, which is 0 to 3.
-    #[cfg(feature = "fallback-signatures")]
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         (number < 4).then_some(Self(number))
     }

@@ -7,7 +7,6 @@ use alloc::{format, vec};
 use core::fmt;
 
 use super::finding::{Finding, Put, finding};
-#[cfg(feature = "verify-headers")]
 use super::header_fact::HeaderFact;
 use crate::state::AccountState;
 use crate::types::number::Decimal;
@@ -18,7 +17,6 @@ use crate::types::{Address, B256, Bytes, Receipt, U256};
 #[non_exhaustive]
 pub enum Fact {
     /// A fact about a header or a block.
-    #[cfg(feature = "verify-headers")]
     Header(HeaderFact),
     /// A receipt and its index in the block.
     Receipt {
@@ -90,7 +88,6 @@ impl fmt::Display for SlotContent {
     }
 }
 
-#[cfg(feature = "verify-headers")]
 impl From<HeaderFact> for Fact {
     fn from(fact: HeaderFact) -> Self {
         Self::Header(fact)
@@ -103,7 +100,6 @@ impl Fact {
     pub fn findings(&self) -> Vec<Finding> {
         let one = |what: &str, value: &dyn fmt::Display, rule| vec![finding(what, value, rule)];
         match self {
-            #[cfg(feature = "verify-headers")]
             Self::Header(fact) => fact.findings(),
             Self::Receipt { index, receipt } => receipt_findings(*index, receipt),
             Self::Account { address, account } => account_findings(address, account.as_ref()),
@@ -116,7 +112,6 @@ impl Fact {
     pub(super) fn put_values(&self, values: &mut Vec<(String, String)>) {
         let mut put = |name: &str, value: &dyn fmt::Display| values.push((name.into(), value.to_string()));
         match self {
-            #[cfg(feature = "verify-headers")]
             Self::Header(fact) => fact.put_values(&mut put),
             Self::Receipt { index, receipt } => put_receipt(*index, receipt, &mut put),
             Self::Account { address, account } => put_account(address, account.as_ref(), &mut put),

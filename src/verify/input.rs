@@ -9,11 +9,8 @@ use alloy_primitives::hex;
 use serde_json::value::RawValue;
 
 use super::input_error::{InputError, MAX_INPUT_BYTES};
-#[cfg(feature = "verify-headers")]
 use super::report::{Failure, Rule};
-#[cfg(feature = "verify-headers")]
 use crate::consensus::{HeaderCandidate, Network};
-#[cfg(feature = "verify-headers")]
 use crate::types::json::header_from_json;
 use crate::types::json::{for_each_member, slots};
 use crate::types::number::from_digits;
@@ -60,11 +57,8 @@ slots! {
         pub(super) key: "key",
         pub(super) value: "value",
         // Blocks.
-        #[cfg_attr(not(feature = "verify-headers"), expect(dead_code, reason = "blocks need this feature"))]
         pub(super) block: "block",
-        #[cfg_attr(not(feature = "verify-headers"), expect(dead_code, reason = "blocks need this feature"))]
         pub(super) uncles: "uncles",
-        #[cfg_attr(not(feature = "verify-headers"), expect(dead_code, reason = "blocks need this feature"))]
         pub(super) receipts: "receipts",
     }
 }
@@ -145,7 +139,6 @@ impl<'a> Input<'a> {
     }
 
     /// A header: its RLP, or a node's JSON of a block or uncle.
-    #[cfg(feature = "verify-headers")]
     pub(super) fn header(&self, network: &Network) -> Result<HeaderCandidate, Failure> {
         let candidate = match self {
             Self::Raw(bytes) => HeaderCandidate::decode(bytes, network).map_err(|error| error.to_string()),

@@ -8,15 +8,11 @@
 mod account;
 #[cfg(test)]
 mod account_test;
-#[cfg(feature = "verify-headers")]
 mod block;
 mod fact;
 mod finding;
-#[cfg(feature = "verify-headers")]
 mod header;
-#[cfg(feature = "verify-headers")]
 mod header_fact;
-#[cfg(feature = "verify-headers")]
 mod header_rules;
 mod input;
 mod input_error;
@@ -31,9 +27,7 @@ use crate::consensus::Network;
 pub use account::{AccountProof, SlotProof};
 pub use fact::{Fact, SlotContent};
 pub use finding::Finding;
-#[cfg(feature = "verify-headers")]
 pub use header_fact::HeaderFact;
-#[cfg(feature = "verify-headers")]
 pub use header_rules::HeaderRules;
 pub use input_error::{InputError, MAX_INPUT_BYTES};
 pub use receipt::ReceiptProof;
@@ -79,7 +73,6 @@ impl Subject {
 }
 
 /// Verifies a document. The report states what is proven, and which check failed if one did.
-#[cfg(feature = "verify-headers")]
 #[must_use]
 pub fn verify(subject: Subject, document: &[u8], network: &Network) -> Report {
     match subject {
@@ -91,14 +84,12 @@ pub fn verify(subject: Subject, document: &[u8], network: &Network) -> Report {
 }
 
 /// Verifies a header, or an array of consecutive headers, oldest first.
-#[cfg(feature = "verify-headers")]
 #[must_use]
 pub fn verify_header(document: &[u8], network: &Network) -> Report {
     run(Subject::Header, document, Some(network), |input, report| header::check(input, network, report))
 }
 
 /// Verifies a block: header, transactions, and uncles and receipts as far as they are given.
-#[cfg(feature = "verify-headers")]
 #[must_use]
 pub fn verify_block(document: &[u8], network: &Network) -> Report {
     run(Subject::Block, document, Some(network), |input, report| block::check(input, network, report))

@@ -99,7 +99,6 @@ impl Serialize for Report {
             ("proven", Json::list(&proven, Json::finding)),
             ("notProven", Json::list(&self.not_proven, |note| Json::Owned(note.to_string()))),
         ];
-        #[cfg(feature = "verify-headers")]
         if let Some(rules) = &self.header_rules {
             let names = |of| Json::list(of, |name: &&'static str| Json::Text(name));
             let lists = vec![("checked", names(&rules.checked)), ("needParent", names(&rules.need_parent))];

@@ -31,7 +31,6 @@ pub enum Rule {
     /// The signature of each transaction gives a sender.
     Senders,
     /// The uncles are those that the uncles hash commits to, each with its own proof of work.
-    #[cfg(feature = "verify-headers")]
     Uncles,
     /// The receipts are those that the receipts root commits to, in order.
     Receipts,
@@ -57,7 +56,6 @@ impl Rule {
             Self::HeaderValues => "headerValues",
             Self::Transactions => "transactions",
             Self::Senders => "senders",
-            #[cfg(feature = "verify-headers")]
             Self::Uncles => "uncles",
             Self::Receipts => "receipts",
             Self::ReceiptInclusion => "receiptInclusion",
@@ -113,16 +111,12 @@ pub enum NotProven {
     /// A root was stated without a header.
     Root(RootKind),
     /// The position of a single header in the chain.
-    #[cfg(feature = "verify-headers")]
     HeaderChain,
     /// The position of consecutive headers in the chain.
-    #[cfg(feature = "verify-headers")]
     HeaderRunChain,
     /// The position of a block in the chain, and the execution of the block.
-    #[cfg(feature = "verify-headers")]
     BlockChain,
     /// The number of uncles of which the document has only the hashes.
-    #[cfg(feature = "verify-headers")]
     Uncles(usize),
     /// The values of a receipt that its inclusion does not prove.
     ReceiptContext,
@@ -134,19 +128,15 @@ impl fmt::Display for NotProven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root(kind) => write!(f, "the {} itself; give \"header\" to prove it", kind.words()),
-            #[cfg(feature = "verify-headers")]
             Self::HeaderChain => f.write_str(
                 "that the header is on the heaviest chain, and that its difficulty follows from its parent",
             ),
-            #[cfg(feature = "verify-headers")]
             Self::HeaderRunChain => f.write_str(
                 "that the first header is on the chain you mean, and that this is the heaviest one",
             ),
-            #[cfg(feature = "verify-headers")]
             Self::BlockChain => f.write_str(
                 "that the block is on the heaviest chain, and that its state root follows from executing it",
             ),
-            #[cfg(feature = "verify-headers")]
             Self::Uncles(count) => {
                 write!(f, "{count} uncle hashes: give their headers as \"uncles\" to prove them")
             }
@@ -173,7 +163,6 @@ pub struct Report {
     /// The statements and assumptions that were not checked.
     pub not_proven: Vec<NotProven>,
     /// The rules of headers that were checked and those that were not, if the document is about one header.
-    #[cfg(feature = "verify-headers")]
     pub header_rules: Option<super::HeaderRules>,
     /// The check that failed, if one did.
     pub failed: Option<Failure>,
@@ -183,16 +172,7 @@ impl Report {
     pub(super) fn new(subject: Subject, network: Option<&str>) -> Self {
         let (checks, facts, not_proven) = (Vec::new(), Vec::new(), Vec::new());
         let network = network.map(Into::into);
-        Self {
-            subject,
-            network,
-            checks,
-            facts,
-            not_proven,
-            #[cfg(feature = "verify-headers")]
-            header_rules: None,
-            failed: None,
-        }
+        Self { subject, network, checks, facts, not_proven, header_rules: None, failed: None }
     }
 
     /// Whether every check passed.

@@ -6,9 +6,7 @@ use super::input::Members;
 use super::input_error::InputError;
 use super::report::{Failure, NotProven, Report};
 use super::root_kind::RootKind;
-#[cfg(feature = "verify-headers")]
 use super::{header, header_fact::HeaderFact, input::Input, report::Rule};
-#[cfg(feature = "verify-headers")]
 use crate::consensus::HeaderCandidate;
 use crate::consensus::Network;
 use crate::types::B256;
@@ -19,7 +17,6 @@ pub enum Root {
     /// The document states the root.
     Stated(B256),
     /// A header in the document proves the root; the document may also state it.
-    #[cfg(feature = "verify-headers")]
     Header(HeaderCandidate, Option<B256>),
 }
 
@@ -41,22 +38,12 @@ impl Root {
         }
     }
 
-    #[cfg(feature = "verify-headers")]
     fn header(text: &str, stated: Option<B256>, network: Option<&Network>) -> Result<Self, Failure> {
         let network = network.ok_or(InputError::HeaderNotChecked)?;
         Ok(Self::Header(Input::of(text)?.header(network)?, stated))
     }
 
-    #[cfg(not(feature = "verify-headers"))]
-    fn header(_: &str, _: Option<B256>, _: Option<&Network>) -> Result<Self, Failure> {
-        Err(InputError::HeaderNotChecked.into())
-    }
-
     /// Returns the root and, if a header proves it, the hash of the block.
-    #[cfg_attr(
-        not(feature = "verify-headers"),
-        expect(unused_variables, reason = "there is no header to check")
-    )]
     pub(super) fn prove(
         self,
         kind: RootKind,
@@ -68,7 +55,6 @@ impl Root {
                 report.not_proven.push(NotProven::Root(kind));
                 Ok((root, None))
             }
-            #[cfg(feature = "verify-headers")]
             Self::Header(candidate, stated) => {
                 let network = network.ok_or(InputError::HeaderNotChecked)?;
                 prove_by_header(candidate, stated, kind, network, report)
@@ -77,7 +63,6 @@ impl Root {
     }
 }
 
-#[cfg(feature = "verify-headers")]
 fn prove_by_header(
     candidate: HeaderCandidate,
     stated: Option<B256>,

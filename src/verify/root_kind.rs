@@ -1,6 +1,5 @@
 //! The roots of a header against which proofs are checked.
 
-#[cfg(feature = "verify-headers")]
 use crate::types::{B256, Header};
 
 /// A root of a header.
@@ -28,7 +27,6 @@ impl RootKind {
         }
     }
 
-    #[cfg(feature = "verify-headers")]
     pub(super) const fn of(self, header: &Header) -> B256 {
         match self {
             Self::State => header.state_root,

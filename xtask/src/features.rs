@@ -5,19 +5,11 @@ use crate::steps::Outcome;
 
 /// The feature sets of the core, in the form that cargo takes: no default features, those of the npm
 /// package's modules, the defaults, and all features of the native program.
-pub(crate) const SETS: [&str; 6] = [
-    "",
-    "verify-headers",
-    "work-start",
-    "bridge-write,dev,light",
-    "default",
-    "default,secp256k1-c,asm-keccak",
-];
+pub(crate) const SETS: [&str; 5] = ["", "light", "dev,light", "default", "default,secp256k1-c,asm-keccak"];
 
 /// Feature sets that are linted alone: none, which is the browser's verification module, and each feature that adds
 /// code. Code that a set never calls is a warning there.
-pub(crate) const ALONE: [&str; 9] =
-    ["", "bridge-write", "dev", "hosted", "light", "local", "node-methods", "verify-headers", "work-start"];
+pub(crate) const ALONE: [&str; 6] = ["", "dev", "hosted", "light", "local", "node-methods"];
 
 /// Documents the core with each set and runs the examples of the documentation. Warnings, such as a link to an item that
 /// the set does not have, are errors.

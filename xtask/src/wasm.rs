@@ -39,17 +39,17 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
     // each member of a list.
     Artefact {
         name: "rootlight_verify",
-        features: "verify",
+        features: "verify,module",
         settings: &[
             "profile.wasm.package.sha2.opt-level=\"z\"",
             "profile.wasm.package.serde_json.opt-level=\"s\"",
         ],
-        gate: Some(66_000),
+        gate: Some(80_000),
     },
     // Wallets and pages ask this one for calls: what surrounds the interpreter is built for speed as well (docs/wasm.md).
     Artefact {
         name: "rootlight",
-        features: "light,work-start",
+        features: "light,module",
         settings: &[
             "profile.wasm.package.rootlight.opt-level=\"s\"",
             "profile.wasm.package.revm-bytecode.opt-level=\"s\"",
@@ -60,23 +60,22 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.revm-primitives.opt-level=\"s\"",
             "profile.wasm.package.revm-state.opt-level=\"s\"",
         ],
-        gate: Some(345_000),
+        gate: Some(400_000),
     },
     // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
     // optimised for size.
     Artefact {
         name: "rootlight_dev",
-        features: "dev",
+        features: "dev,module",
         settings: &[
             "profile.wasm.package.revm-interpreter.opt-level=\"s\"",
             "profile.wasm.package.sha2.opt-level=\"s\"",
             "profile.wasm.package.alloy-rlp.opt-level=\"s\"",
         ],
-        gate: Some(485_000),
+        gate: Some(540_000),
     },
-    // The light client with networks that the caller describes, for tests. No user loads it, so it is optimised by one
-    // round of passes only.
-    Artefact { name: "rootlight_networks", features: "light,work-start,networks", settings: &[], gate: None },
+    // The light client with networks that the caller describes, for tests. No user loads it.
+    Artefact { name: "rootlight_networks", features: "light,networks,module", settings: &[], gate: None },
 ];
 
 /// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it
@@ -128,17 +127,15 @@ pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
     .env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().map_err(|e| format!("this program: {e}"))?)
     .env(STANDS_IN, "1");
     let build = artefact.settings.iter().fold(build, |cmd, setting| cmd.args(&["--config", setting]));
-    // What refers to what, for `pkg/scripts/trap.mjs`.
-    log.run(build.args(&["--", "-C", "link-arg=--emit-relocs"]).args(&INLINING))?;
+    log.run(build.args(&["--"]).args(&INLINING))?;
     let folder = target_dir().join(WASM).join(PROFILE);
     let (built, linked) =
         (folder.join("rootlight_wasm.wasm"), folder.join(format!("{}.wasm", artefact.name)));
     fs::copy(&built, &linked).map_err(|e| format!("{}: {e}", built.display()))?;
-    log.run(Cmd::new("node pkg/scripts/trap.mjs").arg(&linked))?;
     log.run(Cmd::program(&bindgen_program()).arg(&linked).arg(artefact.name).arg(&dist))?;
     log.run(Cmd::new("node pkg/scripts/factory.mjs").arg(dist.join(format!("{}.js", artefact.name))))?;
     let module = dist.join(format!("{}_bg.wasm", artefact.name));
-    optimise(log, &module, artefact.published())?;
+    optimise(log, &module)?;
     let (raw, brotli, hash) = weigh(log, &module)?;
     let Some(gate) = artefact.gate else { return Ok(format!("{brotli} bytes brotli, {raw} raw")) };
     let note = format!("{brotli} bytes brotli (gate {gate}), {raw} raw, SHA-256 {hash}");
@@ -207,23 +204,12 @@ pub(crate) fn flags() -> String {
     flags
 }
 
-/// Optimises a module: if it is published, once with names, which put similar functions beside each other
-/// (`pkg/scripts/order.mjs`) so that they compress better, and once more in that order, without names. The second round
-/// saves more than a repetition of the first until no pass finds anything.
-fn optimise(log: &mut Log, module: &Path, published: bool) -> Result<(), String> {
+/// Optimises a module in place.
+fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
     let small = module.with_extension("opt");
-    let tool = |from: &Path, to: &Path| {
-        let tool = Cmd::new("node pkg/node_modules/binaryen/bin/wasm-opt").args(&FEATURES);
-        tool.arg(from).arg("-o").arg(to)
-    };
-    if !published {
-        log.run(tool(module, &small).args(&PASSES))?;
-        return fs::rename(&small, module).map_err(|e| format!("{}: {e}", module.display()));
-    }
-    log.run(tool(module, &small).args(&PASSES).args(&["--debuginfo"]))?;
-    log.run(Cmd::new("node pkg/scripts/order.mjs").arg(&small))?;
-    log.run(tool(&small, module).args(&PASSES).args(&["--reorder-functions-by-name"]))?;
-    fs::remove_file(&small).map_err(|e| format!("{}: {e}", small.display()))
+    let tool = Cmd::new("node pkg/node_modules/binaryen/bin/wasm-opt").args(&FEATURES).args(&PASSES);
+    log.run(tool.arg(module).arg("-o").arg(&small))?;
+    fs::rename(&small, module).map_err(|e| format!("{}: {e}", module.display()))
 }
 
 /// Returns the module's size, its brotli-compressed size and its SHA-256. Fails if the engine rejects the module.

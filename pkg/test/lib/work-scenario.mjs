@@ -134,7 +134,7 @@ export async function refusals({ createProvider }, dev, published) {
       form: await simple({ network: 'mainnet', checkpoint: 'newest' }),
       file: await simple({ network: { name: 'x', rules: { rskip1: 0 } } }, { createProvider }),
       object: await simple({ network: NETWORK }),
-      besideAChain: await simple({ network: 'mainnet', checkpoint: 'work' }, dev),
+      besideAChain: await simple({ network: 'testnet', checkpoint: 'work' }, dev),
       age: await later(2 * year, () => simple({ network: 'mainnet' })),
       ageOnTestnet: await later(2 * year, () => simple({ network: 'testnet' })),
       light: await started({ network: { ...NETWORK, workStart } }),

@@ -1,7 +1,9 @@
 //! The light client as an object for JavaScript.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::Cell;
 
 use js_sys::Function;
 use wasm_bindgen::prelude::*;

@@ -1,6 +1,9 @@
 //! The options of `createProvider`.
 
-use std::sync::Arc;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 use rootlight::consensus::{Checkpoint, Network, checkpoint};
@@ -42,7 +45,6 @@ pub(crate) enum Start {
     /// A trusted block.
     At(Checkpoint),
     /// A block that is accepted for the work above it. No block is trusted.
-    #[cfg(feature = "work-start")]
     Work(rootlight::consensus::WorkStart),
 }
 
@@ -122,25 +124,10 @@ fn start(option: &JsValue, network: &Network, min_work: u64) -> Result<Start, St
     if option.as_string().as_deref() != Some("work") {
         return block(option).map(Start::At);
     }
-    if !cfg!(feature = "work-start") {
-        return Err(
-            "checkpoint: 'work' is not in this module: use createProvider of rootlight/index.js".into()
-        );
-    }
     if min_work == 0 {
         return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into());
     }
-    by_work(network)
-}
-
-#[cfg(feature = "work-start")]
-fn by_work(network: &Network) -> Result<Start, String> {
     network.start_by_work().map(Start::Work).map_err(|e| format!("checkpoint: {e}"))
-}
-
-#[cfg(not(feature = "work-start"))]
-fn by_work(network: &Network) -> Result<Start, String> {
-    newest(network).map(Start::At)
 }
 
 /// The block that a caller gives.

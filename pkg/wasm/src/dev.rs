@@ -1,8 +1,11 @@
 //! The development chain in a page. It has no upstream and sends nothing over the network.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use core::cell::RefCell;
 
 use alloy_primitives::{B256, keccak256};
 use rootlight::dev::{

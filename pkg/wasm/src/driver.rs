@@ -1,7 +1,10 @@
 //! The asynchronous loops: one follows the chain at each upstream, one answers each request.
 
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
 
 use js_sys::{Array, Function, Uint8Array};
 use rootlight::engine::MAX_FILTERS;
@@ -86,7 +89,6 @@ impl Driver {
         let network = config.network.clone();
         let client = match config.start {
             Start::At(checkpoint) => Client::with_upstreams(network, checkpoint, client_config, options),
-            #[cfg(feature = "work-start")]
             Start::Work(work) => Client::by_work(network, work, client_config, options),
         };
         let budget = Budget::new(ANSWER_BYTES);

@@ -1,8 +1,9 @@
 //! The services of the host: exchanges with upstreams, pauses, the time.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
-use std::future::Future;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::future::Future;
 
 use js_sys::{Date, Function, Promise, Uint8Array};
 use rootlight::light::{Now, RequestFailure, UpstreamRequest, UpstreamResponse, decode_batch, encode_batch};

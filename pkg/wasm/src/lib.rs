@@ -1,5 +1,10 @@
 //! Rootlight for browsers and Node.js: a thin layer over the core. It converts JavaScript values to bytes and back, and
 //! waits; all decisions about validity are in the core.
+//!
+//! Modules have no standard library: a panic is then a trap, and the optimiser drops its message.
+#![cfg_attr(feature = "module", no_std)]
+
+extern crate alloc;
 
 #[cfg(feature = "light")]
 mod client;
@@ -10,9 +15,9 @@ mod dev;
 #[cfg(feature = "light")]
 mod driver;
 #[cfg(feature = "light")]
-mod fetch;
-#[cfg(feature = "light")]
 mod host;
+#[cfg(feature = "light")]
+mod methods;
 #[cfg(feature = "light")]
 mod options;
 #[cfg(feature = "light")]
@@ -26,7 +31,7 @@ pub use client::Client;
 #[cfg(feature = "dev")]
 pub use dev::DevChain;
 #[cfg(feature = "light")]
-pub use fetch::post;
+pub use methods::methods;
 #[cfg(feature = "verify")]
 pub use verify::{keccak256, verify};
 
@@ -34,3 +39,10 @@ pub use verify::{keccak256, verify};
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]
 static HEAP: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
+/// A panic ends the instance; `pkg/instance.js` says so.
+#[cfg(feature = "module")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    core::arch::wasm32::unreachable()
+}

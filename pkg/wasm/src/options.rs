@@ -1,8 +1,11 @@
-//! Options that JavaScript gives: an object's members, read by serde-wasm-bindgen.
+//! Options that JavaScript gives: the members of an object.
 
-use js_sys::{Array, Object, Reflect};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use js_sys::{Array, Number, Object, Reflect};
 use rootlight::rpc::envelope::{BATCH_LIMIT, MAX_BATCH};
-use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, JsValue};
 
 /// The members of an object.
@@ -31,15 +34,30 @@ impl<'a> Members<'a> {
         Reflect::get(self.object, &member.into()).unwrap_or_default()
     }
 
-    /// A member; `None` if it is missing or null. `wanted` says in errors what it must be.
-    fn get<T: DeserializeOwned>(&self, member: &str, wanted: &str) -> Result<Option<T>, String> {
-        serde_wasm_bindgen::from_value(self.raw(member))
-            .map_err(|_| format!("{}: {member}: not {wanted}", self.name))
+    /// A member as `read` converts it; `None` if it is missing or null. `wanted` says in errors what it must be.
+    fn get<T>(
+        &self,
+        member: &str,
+        wanted: &str,
+        read: fn(JsValue) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let value = self.raw(member);
+        if value.is_undefined() || value.is_null() {
+            return Ok(None);
+        }
+        read(value).map(Some).ok_or_else(|| format!("{}: {member}: not {wanted}", self.name))
     }
 
     /// A whole number.
     pub(crate) fn number(&self, member: &str) -> Result<Option<u64>, String> {
-        self.get(member, "a whole number")
+        self.get(member, "a whole number", |value| match value.as_f64() {
+            // Above 2^53, numbers are rounded.
+            Some(number) if number.abs() <= Number::MAX_SAFE_INTEGER => {
+                Some(number as u64).filter(|whole| *whole as f64 == number)
+            }
+            Some(_) => None,
+            None => u64::try_from(value).ok(),
+        })
     }
 
     /// The most calls of one batch of callers.
@@ -53,11 +71,15 @@ impl<'a> Members<'a> {
 
     /// A text.
     pub(crate) fn text(&self, member: &str) -> Result<Option<String>, String> {
-        self.get(member, "a text")
+        self.get(member, "a text", |value| value.as_string())
     }
 
     /// A list of texts.
     pub(crate) fn texts(&self, member: &str) -> Result<Vec<String>, String> {
-        Ok(self.get(member, "a list of texts")?.unwrap_or_default())
+        let read = |list: JsValue| {
+            Array::is_array(&list)
+                .then(|| Array::from(&list).iter().map(|text| text.as_string()).collect())?
+        };
+        Ok(self.get(member, "a list of texts", read)?.unwrap_or_default())
     }
 }

@@ -1,8 +1,10 @@
 //! Waits for the responses to transactions that were sent to several upstreams, and not for one that swallows them.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::Poll;
 
 use rootlight::light::{RequestFailure, SEND_GRACE, UpstreamRequest, UpstreamResponse};
 

@@ -1,6 +1,9 @@
 //! Verification of documents. Documents and reports are JSON texts; `pkg/verify.js` converts them to and from objects.
 //! `rootlight verify --json` prints the same reports.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use rootlight::consensus::Network;
 use rootlight::verify::{Report, verify_account, verify_header, verify_receipt};
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -190,7 +190,6 @@ pub(super) fn int_result(number: i64) -> Bytes {
 }
 
 /// Encodes log data or results of several values. `None` in `words` stands for the next element of `tails`.
-#[cfg(any(feature = "bridge-write", test))]
 pub(super) fn encode(words: &[Option<U256>], tails: &[&[u8]]) -> Vec<u8> {
     let mut heads = Vec::new();
     let mut behind = Vec::new();

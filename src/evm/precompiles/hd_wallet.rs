@@ -4,15 +4,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use alloy_primitives::Bytes;
+use hmac::{Hmac, Mac as _};
 use k256::elliptic_curve::PrimeField as _;
 use k256::elliptic_curve::ops::{MulByGenerator as _, Reduce};
 use k256::elliptic_curve::sec1::{FromEncodedPoint as _, ToEncodedPoint as _};
 use k256::{AffinePoint, EncodedPoint, ProjectivePoint, Scalar};
+use sha2::Sha512;
 
 use super::abi::{Arg, Kind, bytes_result, decode};
 use super::bitcoin::{base58check, from_base58check, hash160, multisig};
-use super::sha512::{self, sha512};
-use crate::types::sorted;
 
 /// Most levels in a derivation path.
 const MAX_LEVELS: usize = 10;
@@ -82,8 +82,9 @@ fn multisig_hash(required: &Arg<'_>, keys: &[&[u8]]) -> Option<[u8; 20]> {
     if required == 0 || !(2..=15).contains(&keys.len()) || required > keys.len() {
         return None;
     }
-    let compressed = keys.iter().map(|key| compress(key)).collect::<Option<Vec<_>>>()?;
-    Some(hash160(&multisig(required, &sorted(compressed))))
+    let mut compressed = keys.iter().map(|key| compress(key)).collect::<Option<Vec<_>>>()?;
+    compressed.sort();
+    Some(hash160(&multisig(required, &compressed)))
 }
 
 /// Compresses a key of 33 or 65 bytes to 33 bytes. The hybrid form (first byte 6 or 7) is accepted too.
@@ -136,7 +137,9 @@ fn derive(mut key: ExtendedKey, path: &[u32]) -> Option<String> {
     for index in path {
         let mut data = key.key.to_vec();
         data.extend_from_slice(&index.to_be_bytes());
-        let hash = hmac_sha512(&key.chain_code, &data);
+        let mut mac = Hmac::<Sha512>::new_from_slice(&key.chain_code).ok()?;
+        mac.update(&data);
+        let hash: [u8; 64] = mac.finalize().into_bytes().into();
         let (left, right) = hash.split_first_chunk::<32>()?;
         fingerprint = *hash160(&key.key).first_chunk()?;
         key.key = tweak(&key.key, left)?;
@@ -163,16 +166,6 @@ fn tweak(key: &[u8; 33], left: &[u8; 32]) -> Option<[u8; 33]> {
     }
     let sum = ProjectivePoint::mul_by_generator(&number) + ProjectivePoint::from(point(key)?);
     sum.to_affine().to_encoded_point(true).as_bytes().try_into().ok()
-}
-
-fn hmac_sha512(key: &[u8; 32], data: &[u8]) -> [u8; 64] {
-    let pad = |with: u8| {
-        let mut block = [with; sha512::BLOCK];
-        block.iter_mut().zip(key).for_each(|(to, from)| *to ^= from);
-        block
-    };
-    let inner = sha512(&[&pad(0x36), data]);
-    sha512(&[&pad(0x5c), &inner])
 }
 
 /// Parses a path `n/n/...`. Numbers are up to 2^31 - 1 and parsed like Java's `Integer.parseInt`. The first

@@ -17,7 +17,6 @@ mod modexp;
 mod provider;
 mod remasc;
 mod secp256k1;
-mod sha512;
 
 use alloc::vec::Vec;
 

@@ -61,8 +61,7 @@ impl StartProposal {
 impl HeaderSync {
     /// The rule that judges the start, if no block is trusted.
     pub(super) fn rule(&self) -> Option<WorkStart> {
-        // Without the feature, the compiler removes all code that depends on this.
-        self.work.filter(|_| cfg!(feature = "work-start"))
+        self.work
     }
 
     /// Whether an upstream is to propose a start, rather than to continue from the present one.

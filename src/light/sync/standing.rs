@@ -15,7 +15,6 @@ use crate::{
         upstream::{RequestFailure, UpstreamRequest},
         upstream_fetch::{Cause, METHOD_NOT_FOUND},
     },
-    types::sorted,
 };
 
 /// If a chain is more than this many blocks ahead of ours, one upstream at a time fetches it.
@@ -174,7 +173,10 @@ impl HeaderSync {
         if !order.iter().all(lied) {
             order.retain(|index| !lied(index));
         }
-        sorted(order.into_iter().map(|index| ((self.is_resting(index), standing(&index)), index)))
+        let mut ranked: Vec<_> =
+            order.into_iter().map(|index| ((self.is_resting(index), standing(&index)), index)).collect();
+        ranked.sort();
+        ranked
     }
 
     /// The state of each upstream, in the host's order.

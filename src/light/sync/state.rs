@@ -190,7 +190,6 @@ impl HeaderSync {
 impl HeaderSync {
     /// A machine that starts by work alone, judged by the rule of [`Network::start_by_work`]. A floor of 0 percent
     /// counts as 1, because without a floor the start would prove nothing.
-    #[cfg(feature = "work-start")]
     pub fn by_work(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
         let (promised, work_floor) = (Some(work.difficulty), options.work_floor.max(1));
         let options = SyncOptions { promised, work_floor, ..options };

@@ -13,7 +13,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{Done, Failure, Handler, Method, Pages, absent, account_of, optional, required, told, verified},
+    method::{
+        BLOCK_HASH, Done, Failure, Handler, Method, Pages, THE_BLOCK, absent, account_of, optional, required,
+        told, verified,
+    },
     params::{Params, object},
     trace::{traced_block, traces},
 };
@@ -39,7 +42,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "debug_traceBlockByHash",
         aliases: &[],
-        params: &[required("blockHash", "HASH"), optional("options", "TRACE_OPTIONS")],
+        params: &[BLOCK_HASH, optional("options", "TRACE_OPTIONS")],
         result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 1_000,
@@ -53,7 +56,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "debug_traceBlockByNumber",
         aliases: &[],
-        params: &[required("block", "BLOCK"), optional("options", "TRACE_OPTIONS")],
+        params: &[THE_BLOCK, optional("options", "TRACE_OPTIONS")],
         result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 1_000,

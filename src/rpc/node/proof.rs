@@ -11,7 +11,7 @@ use super::read;
 use crate::{
     engine::{Level, View},
     rpc::{
-        method::{Done, Failure, Method, contract_of, optional, required, verified},
+        method::{AT_BLOCK, Done, Failure, Method, contract_of, required, verified},
         params::Params,
         state,
     },
@@ -19,7 +19,7 @@ use crate::{
 
 const ROW: Method = read(
     "ext_getProof",
-    &[contract_of("address"), required("storageKeys", "array of HASH"), optional("block", "BLOCK")],
+    &[contract_of("address"), required("storageKeys", "array of HASH"), AT_BLOCK],
     (
         "account proof object",
         "As eth_getProof, with bare trie nodes from the leaf to the root, and none for what does not exist.",

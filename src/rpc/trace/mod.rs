@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{Done, Failure, Handler, Method, Pages, Subject, absent, required, told, verified},
+    method::{Done, Failure, Handler, Method, Pages, Subject, THE_BLOCK, absent, required, told, verified},
     params::{BlockParam, Params, tag_in_any_case},
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "trace_block",
         aliases: &[],
-        params: &[required("block", "BLOCK")],
+        params: &[THE_BLOCK],
         result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 200,

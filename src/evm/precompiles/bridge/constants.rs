@@ -26,7 +26,6 @@ pub(super) const TEST_EARLY_KEYS: [Key; 5] = [
 ];
 
 /// Constants of one network. Amounts are in satoshi, ages and periods in Rootstock blocks.
-#[cfg_attr(not(feature = "bridge-write"), allow(dead_code))] // some are for writing only
 pub(super) struct Constants {
     pub(super) bitcoin: Bitcoin,
     /// BTC keys of the genesis federation, sorted. Its other keys are the same.

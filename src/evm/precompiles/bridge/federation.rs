@@ -12,14 +12,12 @@ use super::address;
 use super::constants::{Bitcoin, Constants, Key, TEST_EARLY_KEYS};
 use crate::consensus::{Rule, RuleSet};
 use crate::types::rlp::{self, Reader};
-use crate::types::sorted;
 
 /// Plain multisignature script.
 pub(super) const STANDARD: u64 = 1000;
 /// With emergency keys and a single CHECKMULTISIG for both sets of keys (RSKIP-201).
 const NON_STANDARD_ERP: u64 = 2000;
 /// With emergency keys and a CHECKMULTISIG for each set of keys (RSKIP-353).
-#[cfg(feature = "bridge-write")]
 pub(super) const P2SH_ERP: u64 = 3000;
 /// The script of format 3000, as a witness program (RSKIP-305).
 pub(super) const P2WSH_ERP: u64 = 4000;
@@ -48,7 +46,6 @@ impl Member {
     }
 
     /// Writes `[btc, rsk, mst]`.
-    #[cfg(feature = "bridge-write")]
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut items = Vec::new();
         for key in [&self.btc, &self.rsk, &self.mst] {
@@ -109,11 +106,11 @@ impl Federation {
                 Some(_) => Member::decode(member)?,
             });
         }
-        Some(Self { members: sorted(members), created, block, format: version.unwrap_or(STANDARD) })
+        members.sort();
+        Some(Self { members, created, block, format: version.unwrap_or(STANDARD) })
     }
 
     /// Encodes the federation for its cell (from RSKIP-123 on).
-    #[cfg(feature = "bridge-write")]
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut members = Vec::new();
         for member in &self.members {

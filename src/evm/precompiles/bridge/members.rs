@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "bridge-write")]
 use alloy_primitives::Bytes;
 use alloy_primitives::keccak256;
 
@@ -13,7 +12,6 @@ use super::federation::{Federation, Member};
 use super::session::{Bridge, Done};
 use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
-use crate::types::sorted;
 
 /// The federation that a getter returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +59,8 @@ impl Bridge<'_> {
                 Member { btc: key, rsk: key, mst: key }
             });
         }
-        Some(sorted(members))
+        members.sort();
+        Some(members)
     }
 
     fn federation(&mut self, which: Which) -> Option<Federation> {
@@ -173,13 +172,11 @@ fn kind(args: &[Arg<'_>]) -> Result<fn(&Member) -> &Key, Refusal> {
 }
 
 /// Rootstock accounts of a federation's members.
-#[cfg(feature = "bridge-write")]
 pub(super) fn accounts(federation: &Federation) -> impl Iterator<Item = alloy_primitives::Address> + '_ {
     federation.members.iter().filter_map(|member| super::payees::address(&member.rsk))
 }
 
 /// Encodes the members of a pending federation as RLP.
-#[cfg(feature = "bridge-write")]
 pub(super) fn encode_pending(members: &[Member]) -> Bytes {
     let encoded: Vec<Vec<u8>> = members.iter().map(Member::encode).collect();
     rlp::list_of(encoded.iter().map(Vec::as_slice)).into()

@@ -2,7 +2,6 @@
 
 use super::super::abi::{Arg, Kind};
 use super::members::Which;
-#[cfg(feature = "bridge-write")]
 use super::write::{change, headers, lists, pegin, release, union, update, votes};
 use super::{Bridge, Done, members, queue, reads, store, whitelist};
 use crate::consensus::{Rule, RuleSet};
@@ -84,17 +83,6 @@ const fn row(
     Method { selector, name, arguments, cost, gate, who, reads, action }
 }
 
-/// A method that writes. Builds without `bridge-write` do not contain it.
-macro_rules! written {
-    ($path:path) => {{
-        #[cfg(feature = "bridge-write")]
-        let action = Action::Run($path);
-        #[cfg(not(feature = "bridge-write"))]
-        let action = Action::Missing;
-        action
-    }};
-}
-
 use Action::{Missing, Of, Run};
 use Gate::{Always, From, Until};
 use Who::{Anyone, Local, LocalUntil};
@@ -129,13 +117,13 @@ pub(super) const CONFIRMATIONS: u32 = 0x5b64_4587;
 #[rustfmt::skip]
 static METHODS: [Method; 83] = [
     row(0xecef_d339, "addFederatorPublicKey", B, 13_000, Until(Rule::Rskip123), Anyone, CALL, Missing),
-    row(0x444f_f9da, "addFederatorPublicKeyMultikey", BBB, 13_000, From(Rule::Rskip123), Anyone, CALL, written!(change::add)),
-    row(0x502b_bbce, "addLockWhitelistAddress", BW, 25_000, Until(Rule::Rskip87), Anyone, CALL, written!(lists::add_one_off)),
-    row(0x8482_06d9, "addOneOffLockWhitelistAddress", BW, 25_000, From(Rule::Rskip87), Anyone, CALL, written!(lists::add_one_off)),
-    row(0xb906_c938, "addUnlimitedLockWhitelistAddress", B, 25_000, From(Rule::Rskip87), Anyone, CALL, written!(lists::add_unlimited)),
-    row(0xf10b_9c59, "addSignature", BLB, 70_000, Always, Anyone, CALL, written!(pegin::sign)),
-    row(0x1533_330f, "commitFederation", B, 38_000, Always, Anyone, CALL, written!(change::commit)),
-    row(0x1183_d5d1, "createFederation", NONE, 11_000, Always, Anyone, CALL, written!(change::create)),
+    row(0x444f_f9da, "addFederatorPublicKeyMultikey", BBB, 13_000, From(Rule::Rskip123), Anyone, CALL, Run(change::add)),
+    row(0x502b_bbce, "addLockWhitelistAddress", BW, 25_000, Until(Rule::Rskip87), Anyone, CALL, Run(lists::add_one_off)),
+    row(0x8482_06d9, "addOneOffLockWhitelistAddress", BW, 25_000, From(Rule::Rskip87), Anyone, CALL, Run(lists::add_one_off)),
+    row(0xb906_c938, "addUnlimitedLockWhitelistAddress", B, 25_000, From(Rule::Rskip87), Anyone, CALL, Run(lists::add_unlimited)),
+    row(0xf10b_9c59, "addSignature", BLB, 70_000, Always, Anyone, CALL, Run(pegin::sign)),
+    row(0x1533_330f, "commitFederation", B, 38_000, Always, Anyone, CALL, Run(change::commit)),
+    row(0x1183_d5d1, "createFederation", NONE, 11_000, Always, Anyone, CALL, Run(change::create)),
     row(0x14c8_9c01, "getBtcBlockchainBestChainHeight", NONE, 19_000, Always, LocalUntil(Rule::Rskip220), READ, Run(store::best_height)),
     row(0x4897_193f, "getBtcBlockchainInitialBlockHeight", NONE, 20_000, From(Rule::Rskip89), Local, READ, Run(store::initial_height)),
     row(0xcf4f_f2d2, "getBtcBlockchainBlockLocator", NONE, 76_000, Until(Rule::Rskip89), Local, READ, Missing),
@@ -176,20 +164,20 @@ static METHODS: [Method; 83] = [
     row(0x3f9d_b977, "getLockingCap", NONE, 3_000, From(Rule::Rskip134), Local, READ, Run(reads::locking_cap)),
     row(0x1d73_d5dd, "getActivePowpegRedeemScript", NONE, 30_000, From(Rule::Rskip293), Anyone, READ, Run(members::redeem_script)),
     row(0x177d_6e18, "getActiveFederationCreationBlockHeight", NONE, 3_000, From(Rule::Rskip186), Anyone, READ, Run(reads::creation_height)),
-    row(0x2910_aeb2, "increaseLockingCap", W, 8_000, From(Rule::Rskip134), Anyone, CALL, written!(votes::increase_cap)),
+    row(0x2910_aeb2, "increaseLockingCap", W, 8_000, From(Rule::Rskip134), Anyone, CALL, Run(votes::increase_cap)),
     row(0x248a_982d, "isBtcTxHashAlreadyProcessed", B, 23_000, Always, Local, READ, Run(reads::is_processed)),
-    row(0xe540_0e7b, "receiveHeaders", L, 0, Always, Anyone, CALL, written!(headers::receive_all)),
-    row(0x884b_dd86, "receiveHeader", B, 10_600, From(Rule::Rskip200), Anyone, CALL, written!(headers::receive_one)),
-    row(0x43dc_0656, "registerBtcTransaction", BWB, 22_000, Always, Anyone, CALL, written!(pegin::register)),
-    row(0x80af_2871, "releaseBtc", NONE, 23_000, Always, Anyone, CALL, written!(release::request)),
-    row(0xfcde_b46f, "removeLockWhitelistAddress", B, 24_000, Always, Anyone, CALL, written!(lists::remove)),
-    row(0x8dec_3d32, "rollbackFederation", NONE, 12_000, Always, Anyone, CALL, written!(change::roll_back)),
-    row(0xc1cc_54f5, "setLockWhitelistDisableBlockDelay", W, 24_000, Always, Anyone, CALL, written!(lists::set_delay)),
-    row(0x0c5a_9990, "updateCollections", NONE, 48_000, Always, Anyone, CALL, written!(update::run)),
-    row(0x0461_313e, "voteFeePerKbChange", W, 10_000, Always, Anyone, CALL, written!(votes::fee_per_kb)),
-    row(0xccf4_17ae, "registerBtcCoinbaseTransaction", BFBFF, 10_000, From(Rule::Rskip143), Anyone, CALL, written!(pegin::register_coinbase)),
+    row(0xe540_0e7b, "receiveHeaders", L, 0, Always, Anyone, CALL, Run(headers::receive_all)),
+    row(0x884b_dd86, "receiveHeader", B, 10_600, From(Rule::Rskip200), Anyone, CALL, Run(headers::receive_one)),
+    row(0x43dc_0656, "registerBtcTransaction", BWB, 22_000, Always, Anyone, CALL, Run(pegin::register)),
+    row(0x80af_2871, "releaseBtc", NONE, 23_000, Always, Anyone, CALL, Run(release::request)),
+    row(0xfcde_b46f, "removeLockWhitelistAddress", B, 24_000, Always, Anyone, CALL, Run(lists::remove)),
+    row(0x8dec_3d32, "rollbackFederation", NONE, 12_000, Always, Anyone, CALL, Run(change::roll_back)),
+    row(0xc1cc_54f5, "setLockWhitelistDisableBlockDelay", W, 24_000, Always, Anyone, CALL, Run(lists::set_delay)),
+    row(0x0c5a_9990, "updateCollections", NONE, 48_000, Always, Anyone, CALL, Run(update::run)),
+    row(0x0461_313e, "voteFeePerKbChange", W, 10_000, Always, Anyone, CALL, Run(votes::fee_per_kb)),
+    row(0xccf4_17ae, "registerBtcCoinbaseTransaction", BFBFF, 10_000, From(Rule::Rskip143), Anyone, CALL, Run(pegin::register_coinbase)),
     row(0x253b_944b, "hasBtcBlockCoinbaseTransactionInformation", F, 5_000, From(Rule::Rskip143), Anyone, READ, Run(reads::has_coinbase)),
-    row(0x6adc_0133, "registerFastBridgeBtcTransaction", BWBFBWBW, 25_000, From(Rule::Rskip176), Anyone, CALL, written!(pegin::register_fast)),
+    row(0x6adc_0133, "registerFastBridgeBtcTransaction", BWBFBWBW, 25_000, From(Rule::Rskip176), Anyone, CALL, Run(pegin::register_fast)),
     row(0xf0b2_424b, "getBtcBlockchainBestBlockHeader", NONE, 3_800, From(Rule::Rskip220), Anyone, READ, Run(store::best_header)),
     row(0x739e_364a, "getBtcBlockchainBlockHeaderByHash", F, 4_600, From(Rule::Rskip220), Anyone, READ, Run(store::header_by_hash)),
     row(0xbd0c_1fff, "getBtcBlockchainBlockHeaderByHeight", W, 5_000, From(Rule::Rskip220), Anyone, READ, Run(store::header_by_height)),
@@ -198,17 +186,17 @@ static METHODS: [Method; 83] = [
     row(0xf4e4_f963, "getQueuedPegoutsCount", NONE, 3_000, From(Rule::Rskip271), Anyone, READ, Run(queue::count)),
     row(0x7817_d854, "getEstimatedFeesForNextPegOutEvent", NONE, 10_000, From(Rule::Rskip271), Anyone, READ, Run(queue::next_fees)),
     row(0xd2b7_12f4, "getEstimatedFeesForPegOutAmount", W, 10_000, From(Rule::Rskip540), Anyone, READ, Run(queue::amount_fees)),
-    row(0xcc55_d66f, "setUnionBridgeContractAddressForTestnet", W, 8_000, From(Rule::Rskip502), Anyone, CALL, written!(union::set_address)),
+    row(0xcc55_d66f, "setUnionBridgeContractAddressForTestnet", W, 8_000, From(Rule::Rskip502), Anyone, CALL, Run(union::set_address)),
     row(0xd3af_747c, "getUnionBridgeContractAddress", NONE, 3_000, From(Rule::Rskip502), Anyone, READ, Run(reads::union_address)),
     row(0x33e0_8fed, "getUnionBridgeLockingCap", NONE, 3_000, From(Rule::Rskip502), Anyone, READ, Run(reads::union_cap)),
-    row(0xa57a_0ada, "increaseUnionBridgeLockingCap", W, 8_000, From(Rule::Rskip502), Anyone, CALL, written!(union::increase_cap)),
-    row(0x5521_647a, "requestUnionBridgeRbtc", W, 8_000, From(Rule::Rskip502), Anyone, CALL, written!(union::request)),
-    row(0x4304_62a8, "releaseUnionBridgeRbtc", NONE, 8_000, From(Rule::Rskip502), Anyone, CALL, written!(union::release)),
-    row(0x5fcc_6d24, "setUnionBridgeTransferPermissions", WW, 8_000, From(Rule::Rskip502), Anyone, CALL, written!(union::set_permissions)),
+    row(0xa57a_0ada, "increaseUnionBridgeLockingCap", W, 8_000, From(Rule::Rskip502), Anyone, CALL, Run(union::increase_cap)),
+    row(0x5521_647a, "requestUnionBridgeRbtc", W, 8_000, From(Rule::Rskip502), Anyone, CALL, Run(union::request)),
+    row(0x4304_62a8, "releaseUnionBridgeRbtc", NONE, 8_000, From(Rule::Rskip502), Anyone, CALL, Run(union::release)),
+    row(0x5fcc_6d24, "setUnionBridgeTransferPermissions", WW, 8_000, From(Rule::Rskip502), Anyone, CALL, Run(union::set_permissions)),
     row(0xf8cf_da8e, "getSuperEvent", NONE, 3_000, From(Rule::Rskip529), Anyone, READ, Run(reads::super_event)),
-    row(0x9996_1ea5, "setSuperEvent", B, 8_000, From(Rule::Rskip529), Anyone, CALL, written!(union::set_super_event)),
-    row(0xd2ba_1e45, "clearSuperEvent", NONE, 8_000, From(Rule::Rskip529), Anyone, CALL, written!(union::clear_super_event)),
+    row(0x9996_1ea5, "setSuperEvent", B, 8_000, From(Rule::Rskip529), Anyone, CALL, Run(union::set_super_event)),
+    row(0xd2ba_1e45, "clearSuperEvent", NONE, 8_000, From(Rule::Rskip529), Anyone, CALL, Run(union::clear_super_event)),
     row(0xa25b_94cb, "getBaseEvent", NONE, 3_000, From(Rule::Rskip529), Anyone, READ, Run(reads::base_event)),
-    row(0xfe43_e2f8, "setBaseEvent", B, 8_000, From(Rule::Rskip529), Anyone, CALL, written!(union::set_base_event)),
-    row(0x93e7_a33b, "clearBaseEvent", NONE, 8_000, From(Rule::Rskip529), Anyone, CALL, written!(union::clear_base_event)),
+    row(0xfe43_e2f8, "setBaseEvent", B, 8_000, From(Rule::Rskip529), Anyone, CALL, Run(union::set_base_event)),
+    row(0x93e7_a33b, "clearBaseEvent", NONE, 8_000, From(Rule::Rskip529), Anyone, CALL, Run(union::clear_base_event)),
 ];

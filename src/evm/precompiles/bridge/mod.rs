@@ -1,8 +1,7 @@
 //! 0x01000006, the Bridge to Bitcoin.
 //!
-//! This module contains a table of all methods with their prices and rules and the methods that read Bridge
-//! storage. With the feature `bridge-write`, it also contains those methods that write it and are simulated.
-//! All other methods fail, or abort the run and name the method; docs/limits.md lists them.
+//! This module contains a table of all methods with their prices and rules, the methods that read Bridge
+//! storage, and those that write it and are simulated. All other methods fail, or abort the run and name the method; docs/limits.md lists them.
 
 mod address;
 mod checkpoints;
@@ -17,7 +16,6 @@ mod reads;
 mod session;
 mod store;
 mod whitelist;
-#[cfg(feature = "bridge-write")]
 mod write;
 
 use alloc::vec::Vec;

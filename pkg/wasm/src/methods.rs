@@ -1,0 +1,40 @@
+//! What the package reads of the core's method table.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+
+use rootlight::rpc::{Method, methods as rows};
+use serde::Serialize;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// A row of the table.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    /// The level of a complete answer.
+    level: &'static str,
+    /// The position of the parameter with the block that the method is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<usize>,
+    /// The method that ends the filter or subscription which this one makes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_by: Option<&'static str>,
+}
+
+impl Row {
+    fn of(method: &Method) -> Self {
+        let end = rows().find(|other| other.ends(method));
+        Self { level: method.level.name(), block: method.block(), ended_by: end.map(|end| end.name) }
+    }
+}
+
+/// The methods of this module by name, as JSON: see the type `Methods` in `pkg/verification.js`.
+#[wasm_bindgen]
+#[must_use]
+pub fn methods() -> String {
+    let names = |method: &'static Method| core::iter::once(method.name).chain(method.aliases.iter().copied());
+    let all: BTreeMap<&str, Row> =
+        rows().flat_map(|method| names(method).map(|name| (name, Row::of(method)))).collect();
+    // Texts and numbers always serialize.
+    serde_json::to_string(&all).unwrap_or_default()
+}
