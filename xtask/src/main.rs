@@ -52,7 +52,8 @@ cargo xtask <task>
                                memory (15 minutes by default)
   checkpoint --url A --url B   propose a checkpoint that all sources confirm (--network, --number, --depth), to be
                                pasted into src/consensus/checkpoint.rs
-  spec [--check]               write tests/specification.json from the specification's page, or compare them
+  spec [--check]               say whether the specification's page or tests/specification.json has changed; without
+                               --check, note that the two were compared
   api [--write]                compare the public API of the published crates with api/*.txt, or write these lists
   release [TARGET..]           static Linux programs, the npm package and checksums in target/release-artifacts
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
