@@ -179,6 +179,12 @@ pub(crate) fn geckodriver(log: &mut Log) -> Outcome {
     install(log, "geckodriver", "geckodriver", GECKODRIVER)
 }
 
+/// Installs the client that measures requests, for `cargo xtask bench rpc`.
+pub(crate) fn wrk(log: &mut Log) -> Outcome {
+    let missing: &[&str] = if find("wrk").is_none() { &["wrk"] } else { &[] };
+    debian_packages(log, missing)
+}
+
 /// Installs Firefox, for `cargo xtask test --full`.
 pub(crate) fn firefox(log: &mut Log) -> Outcome {
     let missing: &[&str] = if find("firefox-esr").is_none() { &["firefox-esr"] } else { &[] };
