@@ -1,5 +1,5 @@
-// The cost of JSON-RPC requests: rootlight dev beside anvil, go-ethereum and an HTTP server that does nothing but
-// answer. Prints the server's processor time per request in microseconds, as the median of the rounds, and its ratio to
+// The cost of JSON-RPC requests that wrk sends: rootlight dev beside anvil, go-ethereum and an HTTP server that does nothing
+// but answer. Prints the server's processor time per request in microseconds, as the median of the rounds, and its ratio to
 // rootlight's.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. ANVIL=.. [GETH=..] FLOOR=.. [PACED=..] [ROUNDS=5] node rpc.mjs [WORKLOAD..]
@@ -12,6 +12,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startGeth } from './geth.mjs';
 import { Connection, Node, call, median } from './node.mjs';
@@ -20,14 +21,12 @@ import { CHAIN_ID, balanceOf, send, setup, stranger, transfer, wallets } from '.
 const { WebSocket } = createRequire(createRequire(new URL('../../tests/clients/', import.meta.url)).resolve('ethers'))('ws');
 
 const run = promisify(execFile);
-/** Requests of each connection at half load. */
-const PACED_REQUESTS = 4_000;
+/** Connections at half load, and requests of each. */
+const [PACED_CONNECTIONS, PACED_REQUESTS] = [4, 4_000];
 /** Counted rounds; one more before them warms up. */
 const ROUNDS = Number(process.env.ROUNDS ?? 5);
-/** Connections that send requests at the same time, each one request at a time. */
-const CONNECTIONS = 4;
-/** Processor seconds that a round takes at least: times are told in hundredths of a second. */
-const LEAST = 0.5;
+/** Connections of wrk, each one request at a time, and the seconds of a round. */
+const [CONNECTIONS, SECONDS] = [16, 1];
 const EMPTY_BLOCKS = 1_000;
 const LOGS = 5_000;
 const SUBSCRIBERS = 200;
@@ -119,32 +118,22 @@ function workloads({ full, hash, from, range }) {
   return { ...all, 'batch of 50 balances': `[${balances}]` };
 }
 
-/** Sends `count` requests over all connections; returns the processor seconds of one. */
-async function pass(node, request, count) {
+/** Lets wrk send requests for a round; returns the node's processor seconds for one. */
+async function pass(node, body) {
+  const script = fileURLToPath(new URL('post.lua', import.meta.url));
+  const flags = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-s', script, `http://127.0.0.1:${node.port}/`];
   const before = node.processorTime();
-  let left = count;
-  await Promise.all(node.connections.map(async (connection) => {
-    while (left-- > 0) await connection.send(request);
-  }));
-  return (node.processorTime() - before) / count;
+  const { stdout } = await run('wrk', flags, { env: { ...process.env, BODY: body } });
+  const used = node.processorTime() - before;
+  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`${node.name}: ${stdout}`);
+  return used / Number(/(\d+) requests in/.exec(stdout)[1]);
 }
 
-/** The number of requests that take [`LEAST`] processor seconds. */
-async function calibrate(node, request) {
-  let count = 16;
-  for (;;) {
-    const each = await pass(node, request, count);
-    if (each * count > LEAST / 8) return Math.ceil(LEAST / each);
-    count *= 4;
-  }
-}
-
-async function measure(node, request) {
-  const text = node.name === 'floor' ? '' : await node.connection.send(request);
+async function measure(node, body) {
+  const text = node.name === 'floor' ? '' : await node.connection.send(Connection.request(body));
   if (text.includes('"error"')) throw new Error(`${node.name}: ${text.slice(0, 300)}`);
-  const count = await calibrate(node, request);
   const samples = [];
-  for (let round = 0; round <= ROUNDS; round++) samples.push(await pass(node, request, count));
+  for (let round = 0; round <= ROUNDS; round++) samples.push(await pass(node, body));
   return 1e6 * median(samples.slice(1));
 }
 
@@ -153,7 +142,7 @@ async function atHalfLoad(port, request) {
   const file = join(tmpdir(), `rootlight-request-${process.pid}`);
   writeFileSync(file, request);
   try {
-    const { stdout } = await run(process.env.PACED, [port, file, PACED_REQUESTS, CONNECTIONS].map(String));
+    const { stdout } = await run(process.env.PACED, [port, file, PACED_REQUESTS, PACED_CONNECTIONS].map(String));
     const [half, p99] = stdout.split(' ').map((micros) => Number(micros) / 1_000);
     return { half, p99 };
   } finally {
@@ -194,21 +183,20 @@ try {
   for (const [name, [command, port]] of Object.entries(nodes)) {
     if (!command[0]) continue;
     const node = Object.assign(await start(name, command, port), { name, port });
-    node.connections = Array.from({ length: CONNECTIONS }, () => new Connection(port));
     running.push(node);
     if (name !== 'floor') requests[name] = workloads(await prepare(node, transactions, emissions));
   }
   const floor = running.find(({ name }) => name === 'floor');
-  const least = floor ? await measure(floor, Connection.request(requests.rootlight.eth_blockNumber)) : 0;
+  const least = floor ? await measure(floor, requests.rootlight.eth_blockNumber) : 0;
   console.log(`HTTP alone: ${least.toFixed(1)} us of processor time per request`);
   const ours = running.find(({ name }) => name === 'rootlight');
   const others = running.filter(({ name }) => name === 'anvil' || name === 'geth');
   for (const name of Object.keys(requests.rootlight)) {
     if (chosen.length > 0 && !chosen.some((word) => name.includes(word))) continue;
-    const own = await measure(ours, Connection.request(requests.rootlight[name]));
+    const own = await measure(ours, requests.rootlight[name]);
     const compared = [];
     for (const other of others) {
-      const theirs = await measure(other, Connection.request(requests[other.name][name]));
+      const theirs = await measure(other, requests[other.name][name]);
       const above = (own - least) / (theirs - least);
       compared.push(`${other.name} ${theirs.toFixed(1)} us, ratio ${(own / theirs).toFixed(2)}, above HTTP alone ${above.toFixed(2)}`);
     }

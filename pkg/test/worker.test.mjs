@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
 import { chromiumOnly } from './lib/browser.mjs';
-import { sharedWorkers } from './lib/devtools.mjs';
 import { inPage as inNewPage, openPage } from './lib/in-page.mjs';
 import { lying } from './lib/lying.mjs';
 import { LIMIT, pause, until } from './lib/wait.mjs';
@@ -332,7 +331,7 @@ test('a page is told when the network of its shared worker is gone, and goes on 
     };
     await run(listening, options('/network'));
     await told(run, '0x21');
-    const workers = await sharedWorkers(page.devtools);
+    const workers = await page.sharedWorkers();
     assert.equal(workers.count, 1);
     await workers.setOffline(true);
     await told(run, '0x21', 1013);
@@ -345,7 +344,6 @@ test('a page is told when the network of its shared worker is gone, and goes on 
     await told(run, '0x21', 1013, '0x21');
     await told(other, 1013, '0x21');
     await follows(run);
-    workers.close();
     await other(close);
     await run(close);
     await other.leave();

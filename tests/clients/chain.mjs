@@ -1,8 +1,8 @@
 // Starts a development chain for a test file and ends it afterwards; or, if `ROOTLIGHT_SERVICE` is set (service.mjs), finds
 // the running service of several front ends, which all test files share.
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { startProgram } from './program.mjs';
 
 /** Where the service is; undefined for one process. */
 export const service = process.env.ROOTLIGHT_SERVICE && JSON.parse(process.env.ROOTLIGHT_SERVICE);
@@ -16,26 +16,8 @@ export const service = process.env.ROOTLIGHT_SERVICE && JSON.parse(process.env.R
  */
 export async function startChain(...flags) {
   if (service) return inService(flags);
-  const process_ = spawn(process.env.ROOTLIGHT, ['dev', '--http-port', '0', ...flags], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const url = await new Promise((resolve, reject) => {
-    process_.once('error', reject);
-    process_.once('exit', (code) => reject(new Error(`rootlight ended with ${code}`)));
-    createInterface({ input: process_.stdout }).on('line', (line) => {
-      const found = line.match(/^listening (\S+)/);
-      if (found) resolve(found[1]);
-    });
-  });
-  return { url, control: url, shown: async () => {}, stop: () => stop(process_) };
-}
-
-function stop(process_) {
-  return new Promise((resolve) => {
-    process_.removeAllListeners('exit');
-    process_.once('exit', resolve);
-    process_.kill('SIGTERM');
-  });
+  const { url, stop } = await startProgram(process.env.ROOTLIGHT, ['dev', '--http-port', '0', ...flags]);
+  return { url, control: url, shown: async () => {}, stop };
 }
 
 /** The front ends without keys have the usual code of reverts, those with keys that of geth. */

@@ -1,6 +1,7 @@
 // Runs tests of client libraries against a service on many machines instead of one process: node service.mjs FILE...
 import { spawn } from 'node:child_process';
-import { ask, Processes, start } from './service/service.mjs';
+import { call } from './program.mjs';
+import { Processes, start } from './service/service.mjs';
 
 const files = process.argv.slice(2);
 const [node, python] = ['.mjs', '.py'].map((ending) => files.filter((file) => file.endsWith(ending)));
@@ -25,7 +26,7 @@ try {
   const tests = ['--test', '--test-reporter=tap', '--test-timeout=120000', '--test-concurrency=1', ...node];
   passed = node.length === 0 || (await run(process.execPath, tests, env));
   for (const file of python) passed = (await run(process.env.PYTHON ?? 'python3', [file, '-v'], env)) && passed;
-  console.log(`# the chain has ${Number(await ask(service.control, 'eth_blockNumber'))} blocks`);
+  console.log(`# the chain has ${Number(await call(service.control, 'eth_blockNumber'))} blocks`);
 } finally {
   const logs = passed && !process.env.LOGS ? [] : processes.logs();
   const ended = await processes.end();

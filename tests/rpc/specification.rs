@@ -1,5 +1,5 @@
 //! Every method of the service's specification on a development chain: it exists, takes the stated parameters, and its
-//! result has the stated types and fields. `cargo xtask spec` makes the table of facts.
+//! result has the stated types and fields. `cargo xtask spec` says when the page of the table has changed.
 
 use crate::fixture::{ALICE, BOB, Fixture, NOBODY, REVERTS, TOPIC};
 use serde_json::{Value, json};

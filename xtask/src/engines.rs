@@ -15,11 +15,9 @@ pub(crate) fn package(log: &mut Log) -> Outcome {
 /// The package's tests in Firefox, except those that need an extension or the DevTools protocol of Chromium.
 pub(crate) fn package_in_firefox(log: &mut Log) -> Outcome {
     tools::firefox(log)?;
-    tools::geckodriver(log)?;
     let files = files()?.into_iter().filter(|file| !file.ends_with("extension.test.mjs"));
     let tests = running(log, files.collect())?;
-    let tests = tests.env("BROWSER", "firefox").env("GECKODRIVER", geckodriver());
-    log.run(tests).map(|_| String::new())
+    log.run(tests.env("BROWSER", "firefox")).map(|_| String::new())
 }
 
 /// Core and dispatcher, compiled to WebAssembly, in Node.js, Chromium and Firefox (`pkg/wasm/tests`).

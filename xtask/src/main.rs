@@ -3,13 +3,9 @@
 //! The tasks call cargo, rustup, npm and apt-get, so a machine with rustup, Node.js and Debian's package tools needs
 //! nothing else. `cargo xtask help` lists them.
 
-mod abuse;
 mod api;
-mod bench;
 mod cargo;
-mod checkpoint;
 mod clients;
-mod cold;
 mod dependencies;
 mod draw;
 mod engines;
@@ -17,11 +13,9 @@ mod features;
 mod fuzz;
 mod instructions;
 mod links;
-mod modules;
-mod nodes;
+mod measure;
 mod packages;
 mod page;
-mod peers;
 mod projects;
 mod release;
 mod shell;
@@ -54,7 +48,8 @@ cargo xtask <task>
                                memory (15 minutes by default)
   checkpoint --url A --url B   propose a checkpoint that all sources confirm (--network, --number, --depth), to be
                                pasted into src/consensus/checkpoint.rs
-  spec [--check]               write tests/specification.json from the specification's page, or compare them
+  spec [--check]               say whether the specification's page or tests/specification.json has changed; without
+                               --check, note that the two were compared
   api [--write]                compare the public API of the published crates with api/*.txt, or write these lists
   release [TARGET..]           static Linux programs, the npm package and checksums in target/release-artifacts
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
@@ -64,7 +59,6 @@ cargo xtask <task>
   bench page                   gaps of a page's thread while a client works, and its first proven answer
   bench engines                main network headers natively, in Node.js and in Chromium
   bench nodes                  the development chain beside anvil and the reference node
-  bench logs                   searches for logs in a million blocks
   bench rpc [WORKLOAD..]       the processor time of requests, beside anvil and HTTP alone
   bench cold [HEADERS [FLAGS]] a cold start of the light client over 440,000 headers: time, bytes, memory
   bench cold page [HEADERS]    the same in headless Chromium, from the checkpoint and by work alone
@@ -90,23 +84,12 @@ fn main() -> ExitCode {
         Some((&"spec", rest)) => spec::run(rest),
         Some((&"api", rest)) => api::run(rest),
         Some((&"release", rest)) => release::run(rest),
-        Some((&"abuse", rest)) => abuse::run(rest),
-        Some((&"soak", rest)) => projects::soak(rest),
-        Some((&"checkpoint", rest)) => checkpoint::run(rest),
+        Some((&"abuse", rest)) => measure::abuse(rest),
+        Some((&"soak", rest)) => measure::soak(rest),
+        Some((&"checkpoint", rest)) => measure::checkpoint(rest),
+        Some((&"bench", rest)) => measure::bench(rest),
         Some((&"instructions", rest)) => instructions::run(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),
-        Some((&"bench", ["peers"])) => peers::run(),
-        Some((&"bench", ["engines"])) => peers::engines(),
-        Some((&"bench", ["calls", rest @ ..])) => modules::calls(rest),
-        Some((&"bench", ["modules"])) => modules::modules(),
-        Some((&"bench", ["page"])) => modules::page(),
-        Some((&"bench", ["nodes"])) => nodes::run(),
-        Some((&"bench", ["rpc", rest @ ..])) => nodes::rpc(rest),
-        Some((&"bench", ["logs"])) => nodes::logs(),
-        Some((&"bench", ["light"])) => nodes::light(),
-        Some((&"bench", ["cold", "page", rest @ ..])) => cold::page(rest),
-        Some((&"bench", ["cold", rest @ ..])) => cold::run(rest),
-        Some((&"bench", rest)) => bench::run(rest),
         Some((&"help", _)) => {
             print!("{HELP}");
             ExitCode::SUCCESS

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use crate::clients::{self, Built};
-use crate::nodes::{FOUNDRY, foundry_package};
+use crate::clients::Built;
+use crate::measure::{foundry, foundry_package};
 use crate::shell::{Cmd, Log, ask, target_dir};
 use crate::steps::Outcome;
 use crate::tools;
@@ -14,11 +14,9 @@ const NODE: &str = "22.23.3";
 
 /// Tests web3.js and cast with an API key in the path, and web3.js over the npm package's providers.
 pub(crate) fn keyed(log: &mut Log) -> Outcome {
-    let cast = target_dir().join("cast");
-    let install = Cmd::new("npm install --no-audit --no-fund --no-save --ignore-scripts --prefix").arg(&cast);
-    log.run(install.arg(format!("{}@{FOUNDRY}", foundry_package("cast"))))?;
+    foundry(log, "cast")?;
     packages(log, "web3js", None)?;
-    let program = cast.join("node_modules").join(foundry_package("cast")).join("bin/cast");
+    let program = target_dir().join("cast/node_modules").join(foundry_package("cast")).join("bin/cast");
     let tests = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
     let files = ["tests/clients/cast.test.mjs", "tests/clients/web3js/web3.test.mjs"];
     let built = Built::new(log)?;
@@ -90,13 +88,4 @@ fn with_path(cmd: Cmd, folder: Option<&PathBuf>) -> Cmd {
         Ok(joined) => cmd.env("PATH", joined),
         Err(_) => cmd,
     }
-}
-
-/// `cargo xtask soak [MINUTES]`: mixed load over loopback on a development chain with API keys.
-pub(crate) fn soak(args: &[&str]) -> std::process::ExitCode {
-    let run = crate::steps::Run::new(false);
-    let ready =
-        run.step("setup: client libraries", clients::npm_packages) && run.step("build", crate::nodes::build);
-    let soak = || crate::nodes::script("soak").args(args).run_attached();
-    run.finish_with(if ready { soak() } else { Ok(()) })
 }

@@ -83,6 +83,17 @@ pub(crate) type Outcome = Result<String, String>;
 /// A step before a script runs: its name and its function.
 pub(crate) type NamedStep = (&'static str, fn(&mut Log) -> Outcome);
 
+/// The exit code of a task; its error is printed.
+pub(crate) fn exit_code(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// One step that has ended.
 struct Done {
     name: String,
@@ -159,13 +170,7 @@ impl Run {
     /// Does what [`Self::finish`] does, for a run with further work after its steps.
     pub(crate) fn finish_with(self, outcome: Result<(), String>) -> ExitCode {
         let code = self.finish();
-        match outcome {
-            Ok(()) => code,
-            Err(why) => {
-                eprintln!("{why}");
-                ExitCode::FAILURE
-            }
-        }
+        if outcome.is_ok() { code } else { exit_code(outcome) }
     }
 
     /// Prints the steps by their times and the summary, and returns the exit code. The last line has the numbers of

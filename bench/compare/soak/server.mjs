@@ -1,13 +1,13 @@
 // The server of the soak: its process, its keys, its certificate, and connections to it.
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync, renameSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { connect } from 'node:tls';
 import { promisify } from 'node:util';
+import { startProgram } from '../../../tests/clients/program.mjs';
 
 export const { WebSocket } = createRequire(new URL('../../../tests/clients/', import.meta.url))('ws');
 
@@ -51,17 +51,11 @@ export class Server {
       await this.#certificate();
       flags.push('--tls-cert', this.#path('cert.pem'), '--tls-key', this.#path('key.pem'));
     }
-    this.#child = spawn(PROGRAM, ['dev', '--silent', ...flags], { stdio: ['ignore', 'pipe', 'inherit'] });
-    process.once('exit', () => this.#child.kill('SIGKILL'));
-    this.port = await new Promise((resolve, reject) => {
-      this.#child.once('exit', (code) => reject(new Error(`rootlight ended with ${code}`)));
-      createInterface({ input: this.#child.stdout }).on('line', (line) => {
-        const port = /^listening https?:\/\/[^/]*:(\d+)/.exec(line)?.[1];
-        if (port) resolve(Number(port));
-      });
-    });
-    this.#child.removeAllListeners('exit');
-    this.#child.once('exit', () => (this.#child.ended = true));
+    const { child, url } = await startProgram(PROGRAM, ['dev', '--silent', ...flags]);
+    process.once('exit', () => child.kill('SIGKILL'));
+    this.port = Number(new URL(url).port);
+    this.#child = child;
+    child.once('exit', () => (child.ended = true));
   }
 
   async stop() {

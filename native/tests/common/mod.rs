@@ -1,5 +1,7 @@
 //! Set-up shared by the tests.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unused_imports, unreachable_pub)]
+
+mod calls;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -20,6 +22,8 @@ use serde_json::Value;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
+
+pub use self::calls::{answered, answers, ask, ask_as, outcome, recording};
 
 /// How long a test waits for a program.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -138,7 +138,7 @@ fn list(items: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_reference_tolerates_is_tolerated() {
+fn packets_that_the_reference_node_tolerates_are_read() {
     let endpoint = list(&[string(b"::1"), number(5050), number(0)]);
     let good = [endpoint.clone(), endpoint.clone(), string(ID.as_bytes()), number(775)];
     let read = ping(&good, &[]).unwrap();
@@ -154,7 +154,7 @@ fn what_the_reference_tolerates_is_tolerated() {
 }
 
 #[test]
-fn what_the_reference_does_not_tolerate_is_refused() {
+fn packets_that_the_reference_node_refuses_are_refused() {
     let endpoint = list(&[string(b"127.0.0.1"), number(5050), number(5050)]);
     let id = string(ID.as_bytes());
     let with = |items: &[Vec<u8>]| ping(items, &[]).unwrap_err();
@@ -209,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_written_is_read(packet in any_packet(), at in any::<prop::sample::Index>(), bit in 0u8..8) {
+    fn written_packets_are_read_and_a_changed_bit_is_refused(packet in any_packet(), at in any::<prop::sample::Index>(), bit in 0u8..8) {
         let bytes = Datagram::encode(&packet, &key()).unwrap();
         prop_assert_eq!(read(&bytes), Ok((packet, *key().id())));
         let mut changed = bytes.clone();
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_makes_the_hash_right_again_is_another_sender(packet in any_packet(), at in any::<prop::sample::Index>(), bit in 0u8..8) {
+    fn a_changed_packet_with_a_right_hash_has_another_sender(packet in any_packet(), at in any::<prop::sample::Index>(), bit in 0u8..8) {
         let mut bytes = Datagram::encode(&packet, &key()).unwrap();
         let at = 32 + at.index(bytes.len() - 32);
         bytes[at] ^= 1 << bit;

@@ -186,7 +186,7 @@ fn more_than_the_reference_reads_is_never_sent() {
 }
 
 #[test]
-fn what_is_left_unread_is_bounded() {
+fn unread_frames_are_bounded() {
     let (_, mut accepted) = open(AuthForm::Eip8);
     let most = READ_BEFORE_HELLO + MAX_UNREAD;
     accepted.feed(&vec![0; most]).unwrap();

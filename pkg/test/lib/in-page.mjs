@@ -3,9 +3,9 @@ import { startBrowser } from './browser.mjs';
 import { servePackage } from './pages.mjs';
 
 /**
- * Opens a page that can load this package's files: {run, reload, tab, limitStorage, setOffline, devtools, close}. `run(asyncFunction, ...args)` runs in the page;
+ * Opens a page that can load this package's files: {run, reload, tab, limitStorage, setOffline, sharedWorkers, close}. `run(asyncFunction, ...args)` runs in the page;
  * `reload(query)` loads it again; `tab()` opens another tab and returns its `run`, with `run.leave()`, which shows an empty page there;
- * `limitStorage(bytes)` limits what the site may store; `setOffline(whether)` takes the page's network away; both are undefined in Firefox.
+ * `limitStorage(bytes)` limits what the site may store; `setOffline(whether)` takes the page's network away; these and `sharedWorkers()` are undefined in Firefox.
  */
 export async function openPage() {
   const site = await servePackage();
@@ -23,7 +23,7 @@ export async function openPage() {
   }
   return {
     run: browser.run,
-    devtools: browser.devtools,
+    sharedWorkers: browser.sharedWorkers,
     reload: (query = '') => browser.open(`${page}${query}`),
     async tab() {
       const { open, run } = await browser.tab();

@@ -1,6 +1,6 @@
 // Computes eth_getProof and eth_getCode from a set of trie nodes, as a node with that state does. It is a separate implementation, so that it does
 // not share a mistake with the code under test.
-import { keccak256 } from './keccak.mjs';
+import { keccak_256 } from '@noble/hashes/sha3.js';
 
 const EMPTY_TRIE = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421';
 const NO_CODE = '0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470';
@@ -46,13 +46,13 @@ function parse(bytes) {
   return flags & 0x20 ? { bytes, path, children, long: hex(rest.subarray(0, 32)) } : { bytes, path, children, value: rest };
 }
 
-const accountKey = (address) => Buffer.concat([Buffer.of(0), keccak256(address).subarray(0, 10), address]);
+const accountKey = (address) => Buffer.concat([Buffer.of(0), keccak_256(address).subarray(0, 10), address]);
 
 function slotKey(address, slot) {
   const word = Buffer.from(slot.toString(16).padStart(64, '0'), 'hex');
   const first = word.findIndex((byte) => byte !== 0);
   const stripped = word.subarray(first < 0 ? 31 : first);
-  return Buffer.concat([accountKey(address), Buffer.of(0), keccak256(word).subarray(0, 10), stripped]);
+  return Buffer.concat([accountKey(address), Buffer.of(0), keccak_256(word).subarray(0, 10), stripped]);
 }
 
 /** RLP string; nodes stay far below 64 kB. */
@@ -130,9 +130,9 @@ export class State {
       address,
       accountProof: list(account),
       balance: quantity(balance),
-      codeHash: !value ? NOTHING : code === '0x' ? NO_CODE : hex(keccak256(unhex(code))),
+      codeHash: !value ? NOTHING : code === '0x' ? NO_CODE : hex(keccak_256(unhex(code))),
       nonce: quantity(nonce),
-      storageHash: storage.node ? hex(keccak256(storage.node.bytes)) : EMPTY_TRIE,
+      storageHash: storage.node ? hex(keccak_256(storage.node.bytes)) : EMPTY_TRIE,
       storageProof: keys.map((key) => {
         const slot = this.#walk(root, slotKey(at, BigInt(key)));
         return { key, value: quantity(this.#value(slot.node) ?? Buffer.alloc(0)), proof: list(slot) };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
-import { keccak256 } from './keccak.mjs';
+import { keccak_256 } from '@noble/hashes/sha3.js';
 import { hex, State, unhex } from './state.mjs';
 
 const NOT_RECORDED = { error: { code: -32000, message: 'not recorded' } };
@@ -38,7 +38,7 @@ export class RecordedNode {
 
   #take({ request, response, hash, value, node }) {
     if (hash && value) this.#nodes.set(hash, value);
-    if (node) this.#nodes.set(hex(keccak256(unhex(node))), node);
+    if (node) this.#nodes.set(hex(keccak_256(unhex(node))), node);
     if (!request?.method || !response) return;
     this.#answers.set(question(request.method, request.params), response);
     const block = response.result;

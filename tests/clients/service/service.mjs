@@ -3,6 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { call } from '../program.mjs';
 import { freePorts, Processes, wait } from './processes.mjs';
 
 /** The configuration that operators are given. */
@@ -14,15 +15,6 @@ function program(...names) {
   const found = names.flatMap((name) => folders.map((folder) => resolve(folder, name))).find((path) => existsSync(path));
   if (!found) throw new Error(`${names[0]} is not installed: \`cargo xtask setup\` does`);
   return found;
-}
-
-/** Sends one call; returns its result. */
-export async function ask(url, method, ...params) {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-  const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-  const { result, error } = await response.json();
-  if (error) throw new Error(`${method}: ${error.message}`);
-  return result;
 }
 
 /** Three masters and three replicas; returns their addresses. */
@@ -93,7 +85,7 @@ async function balancer(processes, name, frontEnds) {
 export async function start(processes) {
   const chain = processes.rootlight('chain', 'dev', '--http-port', '0');
   const [stores, database, control] = await Promise.all([redis(processes), postgres(processes), chain]);
-  const { hash } = await ask(control, 'eth_getBlockByNumber', '0x0', false);
+  const { hash } = await call(control, 'eth_getBlockByNumber', '0x0', false);
   const network = ['--network', 'regtest', '--checkpoint', `0:${hash}`, '--http-port', '0'];
   const socket = control.replace('http', 'ws');
   const light = await processes.rootlight('light', 'light', ...network, '--upstream', socket);

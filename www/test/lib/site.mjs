@@ -1,11 +1,12 @@
 // The built page on loopback: from the program with the page in it, or from a folder under the same policy, with POST passed on
 // to a program. The second needs no new build of the program.
-import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { startProgram as start } from '../../../tests/clients/program.mjs';
+
+export { call } from '../../../tests/clients/program.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 export const PROGRAM = process.env.ROOTLIGHT ?? join(ROOT, 'target/debug/rootlight');
@@ -24,28 +25,7 @@ async function policy() {
 }
 
 /** Starts the program; resolves to {url, stop} when it answers. */
-export async function startProgram(...args) {
-  const child = spawn(PROGRAM, [...args, '--silent', '--http-port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const ended = new Promise((_, reject) => {
-    child.once('error', reject);
-    child.once('exit', (code) => reject(new Error(`the program ended with code ${code}`)));
-  });
-  const ready = (async () => {
-    for await (const line of createInterface({ input: child.stdout })) {
-      const url = /^listening (http:\S+)/.exec(line)?.[1];
-      if (url) return url;
-    }
-    throw new Error('the program closed its output');
-  })();
-  const url = await Promise.race([ready, ended]);
-  ended.catch(() => {});
-  child.stdout.resume();
-  return { url, stop: () => new Promise((resolve) => {
-    if (child.exitCode !== null || child.signalCode !== null) return resolve();
-    child.once('exit', resolve);
-    return child.kill();
-  }) };
-}
+export const startProgram = (...args) => start(PROGRAM, [...args, '--silent', '--http-port', '0']);
 
 /**
  * Serves the folder; POST goes to `upstream`, or is refused without one. `tamper(text, body)` may change the text of an answer.
@@ -79,12 +59,4 @@ export async function startSite(...args) {
   if (EMBEDDED) return { ...program, node: program.url };
   const folder = await serveFolder(program.url);
   return { url: folder.url, node: program.url, stop: async () => { await folder.stop(); await program.stop(); } };
-}
-
-/** Calls a node. */
-export async function call(url, method, ...params) {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-  const answer = await (await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json();
-  if (answer.error) throw new Error(answer.error.message);
-  return answer.result;
 }
