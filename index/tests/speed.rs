@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use futures::StreamExt as _;
 use rootlight::consensus::Network;
 use rootlight::engine::LogFilter;
@@ -20,19 +21,6 @@ const BLOCKS_PER_CONTRACT: u64 = 50;
 const PARTITIONS: u64 = 10;
 /// Blocks of a batch.
 const BATCH: u64 = 512;
-
-/// A fixed sequence of numbers that look random.
-struct Sequence(u64);
-
-impl Sequence {
-    fn below(&mut self, limit: u64) -> u64 {
-        // xorshift64
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 fn word(kind: u8, number: u64) -> B256 {
     let mut bytes = [kind; 9];
@@ -54,16 +42,16 @@ fn account(number: u64) -> B256 {
 }
 
 /// Transfers and other events: a fifth of one token, the rest spread over many contracts.
-fn content(sequence: &mut Sequence, blocks: u64) -> Content {
+fn content(random: &mut Rng, blocks: u64) -> Content {
     // Accounts that occur in topics: as many as blocks.
     let accounts = blocks;
-    let log = |sequence: &mut Sequence| {
-        let token = if sequence.below(5) == 0 { 0 } else { 1 + sequence.below(contracts(blocks) - 1) };
-        let event = word(3, sequence.below(3) * sequence.below(20));
-        let topics = vec![event, account(sequence.below(accounts)), account(sequence.below(accounts))];
+    let log = |random: &mut Rng| {
+        let token = if random.u8(..5) == 0 { 0 } else { random.u64(1..contracts(blocks)) };
+        let event = word(3, random.u64(..3) * random.u64(..20));
+        let topics = vec![event, account(random.u64(..accounts)), account(random.u64(..accounts))];
         Log { address: contract(token), topics, data: Bytes::from(vec![token as u8; 64]) }
     };
-    (0..2).map(|_| (0..LOGS / 2).map(|_| log(sequence)).collect()).collect()
+    (0..2).map(|_| (0..LOGS / 2).map(|_| log(random)).collect()).collect()
 }
 
 async fn copy_out(database: &Database, condition: &str) -> (Duration, u64) {
@@ -113,7 +101,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
 }
 
 async fn load(writer: &Writer, network: &Network, blocks: u64) -> (Duration, Duration) {
-    let (maker, mut sequence) = (Maker::new(network.clone(), 0), Sequence(0x9e37_79b9_7f4a_7c15));
+    let (maker, mut random) = (Maker::new(network.clone(), 0), Rng::with_seed(1));
     let ranges = writer.prepare(blocks - 1).await.unwrap();
     let (mut copied, mut indexed) = (Duration::ZERO, Duration::ZERO);
     let mut parent = B256::ZERO;
@@ -122,7 +110,7 @@ async fn load(writer: &Writer, network: &Network, blocks: u64) -> (Duration, Dur
         let mut next = range.first;
         while next < end {
             let last = (next + BATCH).min(end) - 1;
-            let batch = maker.chain(next, last, parent, |_| content(&mut sequence, blocks));
+            let batch = maker.chain(next, last, parent, |_| content(&mut random, blocks));
             parent = batch.last().unwrap().block.header().hash();
             let started = Instant::now();
             writer.append(&batch).await.unwrap();
@@ -144,9 +132,9 @@ async fn sparse(
     blocks: u64,
     filter: impl Fn(u64) -> LogFilter,
 ) {
-    let mut sequence = Sequence(77);
+    let mut random = Rng::with_seed(77);
     let (mut times, mut logs) = (Vec::new(), 0);
-    let filters: Vec<LogFilter> = (0..200).map(|_| filter(sequence.next())).collect();
+    let filters: Vec<LogFilter> = (0..200).map(|_| filter(random.u64(..))).collect();
     let mut processor = Processor::new(server);
     for pass in 0..2 {
         if pass == 1 {
@@ -172,10 +160,10 @@ async fn sparse(
 
 /// Blocks by hash, as a light client asks for them.
 async fn look_ups(server: &PostgresServer, reader: &Reader, blocks: u64) {
-    let mut sequence = Sequence(78);
+    let mut random = Rng::with_seed(78);
     let mut hashes = Vec::new();
     for _ in 0..300 {
-        let block = reader.block(sequence.below(blocks)).await.unwrap().unwrap();
+        let block = reader.block(random.u64(..blocks)).await.unwrap().unwrap();
         hashes.push(block.header.hash());
     }
     let (processor, mut times) = (Processor::new(server), Vec::new());
@@ -185,12 +173,6 @@ async fn look_ups(server: &PostgresServer, reader: &Reader, blocks: u64) {
         times.push(started.elapsed());
     }
     println!("a block by its hash: p50 {:?}; {}", percentile(&mut times, 50), processor.each(300));
-}
-
-impl Sequence {
-    fn next(&mut self) -> u64 {
-        self.below(u64::MAX)
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use fastrand::Rng;
+
 use super::candidate::HeaderCandidate;
 use super::chain::{ChainError, Change, HeaderChain};
 use super::network::Network;
@@ -157,26 +159,16 @@ fn withheld_uncles_do_not_devalue_the_uncles_of_the_other_branch() {
     assert_eq!(client.head(), attack.tip().hash());
 }
 
-/// A small random number generator, determined by its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound.max(1)
-    }
-}
-
 /// Three branches of a few blocks with up to two uncles each, above a common block. Some branches are much
 /// longer.
-fn branches(random: &mut Random) -> Vec<Branch> {
+fn branches(random: &mut Rng) -> Vec<Branch> {
     let mut trunk = Branch::new();
     (0..8).for_each(|_| trunk.grow(0, Vec::new()));
     let grown = (1..=3).map(|mark| {
         let mut branch = trunk.fork();
-        let more = if random.below(4) == 0 { 12 } else { 0 };
-        for block in 0..(2 + random.below(4) + more) as u64 {
-            let uncles = (0..random.below(3) as u64).map(|n| branch.sibling(1_000 * mark + 10 * block + n));
+        let more = if random.u64(..4) == 0 { 12 } else { 0 };
+        for block in 0..2 + random.u64(..4) + more {
+            let uncles = (0..random.u64(..3)).map(|n| branch.sibling(1_000 * mark + 10 * block + n));
             let uncles = uncles.collect();
             branch.grow(mark, uncles);
         }
@@ -193,7 +185,7 @@ fn branches(random: &mut Random) -> Vec<Branch> {
 fn clients_that_see_different_uncles_converge() {
     let (mut agreed_early, mut differed) = (0, 0);
     for seed in 0..60 {
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let branches = branches(&mut random);
         let lists: Vec<(usize, &Block)> = branches
             .iter()
@@ -207,14 +199,14 @@ fn clients_that_see_different_uncles_converge() {
             // Headers of all branches, interleaved, and about half of the uncle lists in any order.
             let mut next = [0; 3];
             while next.iter().zip(&branches).any(|(next, branch)| *next < branch.blocks.len()) {
-                let of = random.below(3);
+                let of = random.usize(..3);
                 if let Some(block) = branches[of].blocks.get(next[of]) {
                     client.header(block);
                     next[of] += 1;
                 }
             }
             let mut order = lists.clone();
-            (0..order.len()).for_each(|at| order.swap(at, random.below(lists.len())));
+            (0..order.len()).for_each(|at| order.swap(at, random.usize(..lists.len())));
             let later = order.split_off(order.len() / 2);
             order.iter().for_each(|(_, block)| client.uncles(block));
             hidden.push(later);
@@ -234,7 +226,7 @@ fn clients_that_see_different_uncles_converge() {
         differed += usize::from(heads.windows(2).any(|pair| pair[0] != pair[1]));
         for (client, hidden) in clients.iter_mut().zip(&mut hidden) {
             while !hidden.is_empty() {
-                let (_, block) = hidden.swap_remove(random.below(hidden.len()));
+                let (_, block) = hidden.swap_remove(random.usize(..hidden.len()));
                 client.uncles(block);
             }
             assert!(client.waiting.is_empty());

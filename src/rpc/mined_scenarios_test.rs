@@ -2,6 +2,7 @@
 //! falling difficulty. A failure prints the seed; `ROOTLIGHT_SEED` runs only that seed, `ROOTLIGHT_SCENARIOS` sets
 //! the number of scenarios.
 
+use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::mined_chain::{Mined, PROMISED, ask};
@@ -14,23 +15,6 @@ use crate::{
 };
 
 const SCENARIOS: u64 = 40;
-
-/// A small random generator, whose seed determines the whole scenario.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound.max(1)
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// How a miner tries to make the chain count more than its work.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,28 +44,28 @@ fn sibling(mined: &Mined, mark: u64) -> SealedHeader {
     mine(uncle)
 }
 
-fn draw(random: &mut Random, trick: Trick) -> Drawn {
+fn draw(random: &mut Rng, trick: Trick) -> Drawn {
     let mut drawn = Drawn { mined: Mined::new(), uncles: U256::ZERO, whole: true };
     drawn.mined.grow(9, 14);
     let (blocks, seconds) = match trick {
-        Trick::LowWork => (260 + random.below(40), 90 + random.below(60)),
-        _ => (10 + random.below(40), 14 + random.below(16)),
+        Trick::LowWork => (260 + random.u64(..40), 90 + random.u64(..60)),
+        _ => (10 + random.u64(..40), 14 + random.u64(..16)),
     };
     for mark in 1..=blocks {
         let mined = &mut drawn.mined;
-        match random.below(10) {
+        match random.u64(..10) {
             0..=2 if trick != Trick::LowWork => {
                 let uncle = sibling(mined, mark);
-                let count = if trick == Trick::InflatedCounts { 1 + random.below(1 << 20) as u32 } else { 1 };
+                let count = if trick == Trick::InflatedCounts { 1 + random.u32(..1 << 20) } else { 1 };
                 drawn.uncles += uncle.difficulty.value();
                 drawn.whole &= trick != Trick::WithheldUncles;
                 mined.adopt(count, uncle);
             }
             3 if trick == Trick::InflatedCounts => {
-                let none = mined.next(|header| header.uncle_count = random.below(1 << 28) as u32);
+                let none = mined.next(|header| header.uncle_count = random.u32(..1 << 28));
                 mined.blocks.push((none, Vec::new()));
             }
-            4 if trick == Trick::WithheldUncles && random.chance(30) => {
+            4 if trick == Trick::WithheldUncles && random.u64(..100) < 30 => {
                 // A hash for which there is no list of uncles.
                 let hidden = uncles_hash(&[Header { gas_used: mark, ..mined.head().header().clone() }]);
                 let next = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, hidden));
@@ -98,8 +82,8 @@ fn draw(random: &mut Random, trick: Trick) -> Drawn {
 }
 
 fn scenario(seed: u64) -> Trick {
-    let mut random = Random(seed);
-    let trick = match random.below(8) {
+    let mut random = Rng::with_seed(seed);
+    let trick = match random.u64(..8) {
         0 | 1 => Trick::Honest,
         2..=4 => Trick::InflatedCounts,
         5 | 6 => Trick::WithheldUncles,

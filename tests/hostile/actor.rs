@@ -1,5 +1,6 @@
 //! Upstreams: an honest one made of a recording, and the ways in which others differ from it.
 
+use fastrand::Rng;
 use rootlight::{
     light::{RequestFailure, UpstreamRequest, UpstreamResponse},
     types::json::header_from_json,
@@ -7,23 +8,6 @@ use rootlight::{
 use serde_json::{Value, json, value::RawValue};
 
 use crate::support::{chain::text, shapes, u64_of, upstream::Recording};
-
-/// A small generator, so that a seed says everything.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound.max(1)
-    }
-
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// How an upstream departs from honesty.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,13 +68,13 @@ pub struct Actor<'a> {
     pub trick: Trick,
     /// Milliseconds that one exchange takes.
     pub latency: u64,
-    pub random: Random,
+    pub random: Rng,
     pub asked: Vec<UpstreamRequest>,
 }
 
 impl<'a> Actor<'a> {
     pub fn new(trunk: &'a Recording, trick: Trick) -> Self {
-        Self { trunk, other: None, trick, latency: 30, random: Random(7), asked: Vec::new() }
+        Self { trunk, other: None, trick, latency: 30, random: Rng::with_seed(7), asked: Vec::new() }
     }
 
     pub fn answer(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
@@ -98,7 +82,7 @@ impl<'a> Actor<'a> {
         let silent = match self.trick {
             Trick::Silent => true,
             Trick::Mute(methods) => methods.contains(&call.method),
-            Trick::Lossy(percent) => self.random.chance(percent),
+            Trick::Lossy(percent) => self.random.u64(..100) < percent,
             _ => false,
         };
         if silent {
@@ -111,7 +95,7 @@ impl<'a> Actor<'a> {
 
     fn source(&mut self) -> &'a Recording {
         match self.other {
-            Some(other) if self.trick != Trick::Flapping || self.random.chance(50) => other,
+            Some(other) if self.trick != Trick::Flapping || self.random.u64(..100) < 50 => other,
             _ => self.trunk,
         }
     }
@@ -124,9 +108,9 @@ impl<'a> Actor<'a> {
         let block = call.method == "eth_getBlockByNumber" && honest != "null";
         let receipt = call.method == "eth_getTransactionReceipt" && honest != "null";
         Ok(match &self.trick {
-            Trick::Truncated if self.random.chance(50) => honest[..honest.len() / 2].to_owned(),
-            Trick::Digits(percent) if self.random.chance(*percent) => {
-                change_digit(&honest, self.random.below(honest.len() as u64) as usize)
+            Trick::Truncated if self.random.u64(..100) < 50 => honest[..honest.len() / 2].to_owned(),
+            Trick::Digits(percent) if self.random.u64(..100) < *percent => {
+                change_digit(&honest, self.random.usize(..honest.len()))
             }
             Trick::Withhold(methods) if methods.contains(&call.method) => "null".into(),
             Trick::NoProofs if ["eth_getProof", "rsk_getProof"].contains(&call.method) => {

@@ -3,11 +3,12 @@
 
 use std::time::Instant;
 
+use fastrand::Rng;
 use rootlight::light::{Unproven, UpstreamRequest};
 use serde_json::{Value, json};
 
 use crate::{
-    actor::{Actor, Random, Trick},
+    actor::{Actor, Trick},
     chains::side_branch,
     facts::{questions, truths},
     recording,
@@ -26,12 +27,12 @@ const LIMIT: u64 = 180_000;
 /// Simulated time for one question, in milliseconds: as long as a host waits for a message.
 const QUESTION_LIMIT: u64 = 60_000;
 
-fn trick(random: &mut Random) -> Trick {
-    match random.below(24) {
+fn trick(random: &mut Rng) -> Trick {
+    match random.u64(..24) {
         0 => Trick::Silent,
-        1 => Trick::Lossy(random.below(100)),
+        1 => Trick::Lossy(random.u64(..100)),
         2 => Trick::Truncated,
-        3 => Trick::Digits(random.below(100)),
+        3 => Trick::Digits(random.u64(..100)),
         4 => Trick::Withhold(&["eth_getProof", "eth_getCode"]),
         5 => Trick::NoProofs,
         6 => Trick::OtherBlock,
@@ -41,7 +42,7 @@ fn trick(random: &mut Random) -> Trick {
         10 => Trick::ShiftedLogs,
         11 => Trick::OmittedLogs,
         12 => Trick::WrongPlace,
-        13 => Trick::Behind(random.below(HEAD)),
+        13 => Trick::Behind(random.u64(..HEAD)),
         14 => Trick::Boastful,
         15 => Trick::CopiedWork,
         16 => Trick::WithoutProof,
@@ -65,22 +66,22 @@ struct Stage {
 }
 
 /// Some upstreams, at most one of them honest.
-fn cast<'a>(stage: &'a Stage, random: &mut Random, honest: bool) -> Vec<Actor<'a>> {
-    let count = 1 + random.below(4) as usize;
-    let place = random.below(count as u64) as usize;
+fn cast<'a>(stage: &'a Stage, random: &mut Rng, honest: bool) -> Vec<Actor<'a>> {
+    let count = random.usize(1..=4);
+    let place = random.usize(..count);
     (0..count)
         .map(|index| {
             let trick = if honest && index == place { Trick::Honest } else { trick(random) };
-            let latency = if trick == Trick::Honest { 100 } else { 1 << random.below(15) };
-            let elsewhere = trick == Trick::Flapping || (trick != Trick::Honest && random.chance(10));
+            let latency = if trick == Trick::Honest { 100 } else { 1 << random.u64(..15) };
+            let elsewhere = trick == Trick::Flapping || (trick != Trick::Honest && random.u64(..100) < 10);
             let other = elsewhere.then_some(&stage.side);
-            Actor { latency, other, random: Random(random.below(u64::MAX)), ..Actor::new(&stage.main, trick) }
+            Actor { latency, other, random: Rng::with_seed(random.u64(..)), ..Actor::new(&stage.main, trick) }
         })
         .collect()
 }
 
-fn policy(random: &mut Random) -> Unproven {
-    match random.below(10) {
+fn policy(random: &mut Rng) -> Unproven {
+    match random.u64(..10) {
         0 => Unproven::Quorum(2),
         1 => Unproven::Trust,
         _ => Unproven::Refuse,
@@ -133,8 +134,8 @@ struct Tally {
 }
 
 fn scenario(stage: &Stage, seed: u64, tally: &mut Tally) {
-    let mut random = Random(seed);
-    let honest = random.chance(70);
+    let mut random = Rng::with_seed(seed);
+    let honest = random.u64(..100) < 70;
     let policy = policy(&mut random);
     let actors = cast(stage, &mut random, honest);
     let tricks: Vec<(Trick, bool)> =

@@ -321,22 +321,11 @@ fn rounds() -> u64 {
     std::env::var("ROOTLIGHT_STORE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
 }
 
-/// A random number generator (xorshift) with a seed, so that a failure can be repeated.
-struct Seeded(u64);
-
-impl Seeded {
-    fn new() -> Self {
-        let seed = std::env::var("ROOTLIGHT_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-        println!("ROOTLIGHT_SEED={seed}");
-        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
+/// A generator whose seed is printed, so that a failure can be repeated.
+fn seeded() -> fastrand::Rng {
+    let seed = std::env::var("ROOTLIGHT_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    println!("ROOTLIGHT_SEED={seed}");
+    fastrand::Rng::with_seed(seed)
 }
 
 /// Checks that every header that the service serves is the true one; returns the head's number.
@@ -359,17 +348,17 @@ async fn a_damaged_store_is_detected_and_replaced() {
     head(&service).await;
     close(service, folder.path()).await;
     let good = std::fs::read(folder.path().join(FILE)).unwrap();
-    let (mut seeded, mut set_aside) = (Seeded::new(), 0);
+    let (mut random, mut set_aside) = (seeded(), 0);
     for round in 0..rounds() {
         let folder = tempfile::tempdir().unwrap();
         let mut bytes = good.clone();
-        let size = bytes.len() as u64;
+        let size = bytes.len();
         if round % 4 == 0 {
-            bytes.truncate(seeded.below(size) as usize);
+            bytes.truncate(random.usize(..size));
         } else {
-            for _ in 0..=seeded.below(8) {
-                let place = seeded.below(size) as usize;
-                bytes[place] ^= 1 << seeded.below(8);
+            for _ in 0..=random.u8(..8) {
+                let place = random.usize(..size);
+                bytes[place] ^= 1 << random.u8(..8);
             }
         }
         std::fs::write(folder.path().join(FILE), &bytes).unwrap();
@@ -422,7 +411,7 @@ fn start_worker(url: &str, folder: &Path) -> Child {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_process_leaves_a_usable_store() {
     let Some(headers) = headers() else { return };
-    let mut seeded = Seeded::new();
+    let mut random = seeded();
     let (mut kept, mut folder) = (0, tempfile::tempdir().unwrap());
     // On a busy machine it takes longer until headers are written, and more rounds.
     for round in 0..20 * rounds() {
@@ -448,7 +437,7 @@ async fn a_killed_process_leaves_a_usable_store() {
             assert!(began.elapsed() < Duration::from_secs(60));
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_micros(seeded.below(400_000 * (1 + longer)))).await;
+        tokio::time::sleep(Duration::from_micros(random.u64(..400_000 * (1 + longer)))).await;
         child.kill().unwrap();
         child.wait().unwrap();
 

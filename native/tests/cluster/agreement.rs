@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, U256};
+use fastrand::Rng;
 use futures::StreamExt as _;
 use rootlight::types::BlockRef;
 use rootlight_native::cluster::store::{FromRedisValue as _, HotStore, Script, Value};
@@ -22,22 +23,6 @@ const CALLERS: usize = 6;
 const AT_A_TIME: usize = 16;
 /// Last blocks of a report.
 const BLOCKS: u64 = 16;
-
-/// Numbers that look random, always the same for a seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end.max(1)
-    }
-
-    fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.below(len as u64)).unwrap()
-    }
-}
 
 fn block(number: u64) -> BlockRef {
     BlockRef { number, hash: B256::from(U256::from(number)) }
@@ -139,7 +124,7 @@ struct Model {
     store: Arc<HotStore>,
     script: Script,
     _servers: Arc<Servers>,
-    random: Random,
+    random: Rng,
     faults: Faults,
     start: Instant,
     /// Time since the start.
@@ -203,7 +188,7 @@ impl Model {
             store,
             script,
             _servers: servers,
-            random: Random(seed | 1 << 40),
+            random: Rng::with_seed(seed),
             faults,
             start: Instant::now(),
             time: Duration::from_secs(1),
@@ -265,8 +250,8 @@ impl Model {
         let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
         let whole = |at: usize| u64::from_redis_value(told[at].clone()).unwrap();
         let told = Told { part: text(0), round: whole(1), next: text(2), shown: text(3), at: whole(4) };
-        if self.faults.store && told.at > self.last_shown && self.random.below(8) == 0 {
-            self.loses_at = Some(self.steps + self.random.below(60));
+        if self.faults.store && told.at > self.last_shown && self.random.u64(..8) == 0 {
+            self.loses_at = Some(self.steps + self.random.u64(..60));
         }
         self.last_shown = told.at;
         self.forget(&told);
@@ -329,7 +314,7 @@ impl Model {
     /// Takes a caller's message one step further.
     async fn ask(&mut self, caller: usize) {
         let next = match self.callers[caller] {
-            None => Some(Message::Came { at: self.random.index(FRONT_ENDS), floor: self.seen }),
+            None => Some(Message::Came { at: self.random.usize(..FRONT_ENDS), floor: self.seen }),
             Some(Message::Came { at, floor }) => {
                 Some(Message::Looked { at, floor, shown: self.shown().await })
             }
@@ -370,7 +355,7 @@ impl Model {
     async fn lose(&mut self) {
         let shown = self.loss.as_ref().map_or(self.last_shown, |loss| loss.shown.max(self.last_shown));
         let _: u64 = self.store.command("DEL", KEY, &[]).await.unwrap();
-        let choice = self.random.index(self.before.len() + 1);
+        let choice = self.random.usize(..self.before.len() + 1);
         let fields = self.before.drain(..).nth(choice).unwrap_or_default();
         self.before.clear();
         self.note(|_| format!("lost: {fields:?}"));
@@ -405,18 +390,18 @@ impl Model {
         if self.loses_at == Some(self.steps) {
             self.lose().await;
         }
-        let front_end = self.random.index(FRONT_ENDS);
-        match self.random.below(1_000) {
+        let front_end = self.random.usize(..FRONT_ENDS);
+        match self.random.u64(..1_000) {
             0..150 => {
-                let millis = self.random.below(15);
+                let millis = self.random.u64(..15);
                 self.pass(millis);
             }
             150..153 if self.faults.pauses => {
-                let millis = self.random.below(2 * LIFETIME.as_millis() as u64);
+                let millis = self.random.u64(..2 * LIFETIME.as_millis() as u64);
                 self.pass(millis);
             }
             153..158 if self.faults.pauses => {
-                self.front_ends[front_end].busy = self.steps + self.random.below(600);
+                self.front_ends[front_end].busy = self.steps + self.random.u64(..600);
                 self.note(|model| format!("f{front_end} busy until {}", model.front_ends[front_end].busy));
             }
             158..170 => self.tip += 1,
@@ -426,23 +411,23 @@ impl Model {
             }
             250..350 => self.report(front_end),
             350..460 if !self.reports.is_empty() => {
-                let at = self.random.index(self.reports.len());
+                let at = self.random.usize(..self.reports.len());
                 self.execute(at).await;
             }
             460..560 => self.obey(front_end),
             // The front end gives the report up. The store may still execute it, at any time.
             560..564 => (self.front_ends[front_end].awaits, self.front_ends[front_end].answer) = (None, None),
             564..566 if !self.reports.is_empty() => {
-                let at = self.random.index(self.reports.len());
+                let at = self.random.usize(..self.reports.len());
                 let lost = self.reports.swap_remove(at);
                 let sender = &mut self.front_ends[lost.from];
                 if sender.awaits == Some(lost.number) {
                     sender.awaits = None;
                 }
             }
-            566 if self.faults.store && self.random.below(3) == 0 => self.lose().await,
+            566 if self.faults.store && self.random.u64(..3) == 0 => self.lose().await,
             _ => {
-                let caller = self.random.index(CALLERS);
+                let caller = self.random.usize(..CALLERS);
                 self.ask(caller).await;
             }
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use futures::StreamExt as _;
 use rootlight_native::cluster::keys::{ClusterAccess, Decision, Level, MAX_PAGE};
 use rootlight_native::keys::{Change, KeyText, Keys as _, Quotas as _};
@@ -41,19 +42,6 @@ INSERT INTO service.usage SELECT number, 1000 + number % 1000, 1500, 3 FROM serv
 INSERT INTO service.usage_days SELECT extract(epoch FROM now())::int / 86400, number, 10, 15, 0 FROM service.keys;
 INSERT INTO service.usage_classes SELECT number, class, 500 FROM service.keys, (VALUES ('eth'), ('net')) c (class);
 VACUUM ANALYZE service.keys, service.usage, service.usage_days, service.usage_classes";
-
-/// Numbers that look random and differ from run to run of the sequence.
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self, below: u64) -> u64 {
-        // xorshift64*.
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % below
-    }
-}
 
 /// Resident memory of a process, in MiB.
 fn resident(process: &str, field: &str) -> u64 {
@@ -128,19 +116,19 @@ async fn prepare(service: &Service, count: u64) {
 /// The time of a look-up by where it ends, and the memory after more look-ups than there are keys.
 async fn look_up(service: &Service, servers: &Servers, count: u64) {
     let [access, other] = [&service.front_ends[0], &service.front_ends[1]];
-    let (mut draw, mut levels) = (Draw(7), Levels(Levels::now(access)));
+    let (mut random, mut levels) = (Rng::with_seed(7), Levels(Levels::now(access)));
     let before = resident("self", "VmRSS:");
     let part = count / 10;
     let in_database = each(1..=part, |number| find(access, number)).await;
     assert!(levels.since(access)[2] >= part - 1);
-    let hot: Vec<u64> = (0..1_000).map(|_| part - draw.next(part / 10)).collect();
+    let hot: Vec<u64> = (0..1_000).map(|_| part - random.u64(..part / 10)).collect();
     let often = |times: usize| hot.iter().copied().cycle().take(times);
     // Keys that are not remembered any more are asked for again.
     each(often(1_000), |number| find(access, number)).await;
     let in_memory = each(often(200_000), |number| find(access, number)).await;
-    each((1..=count).map(|_| 1 + draw.next(count)), |number| find(access, number)).await;
+    each((1..=count).map(|_| random.u64(1..=count)), |number| find(access, number)).await;
     levels.since(access);
-    let mixed = each((0..part).map(|_| 1 + draw.next(count)), |number| find(access, number)).await;
+    let mixed = each((0..part).map(|_| random.u64(1..=count)), |number| find(access, number)).await;
     let [memory, store, database] = levels.since(access);
     let grown = resident("self", "VmRSS:").saturating_sub(before);
     let (total, used) = ((memory + store + database) as f64, servers.ask(0, "INFO memory"));
@@ -181,9 +169,9 @@ async fn limits(service: &Service, count: u64) {
         }
     };
     let calls = access.metrics().store_calls();
-    let mut draw = Draw(11);
+    let mut random = Rng::with_seed(11);
     let before = resident("self", "VmRSS:");
-    let spread = each((0..count / 5).map(|_| 1 + draw.next(count)), take).await;
+    let spread = each((0..count / 5).map(|_| random.u64(1..=count)), take).await;
     let asked = access.metrics().store_calls() - calls;
     let grown = resident("self", "VmRSS:").saturating_sub(before);
     println!(
@@ -268,10 +256,10 @@ async fn revocations(service: &Service, count: u64) {
         .map(|(seed, access)| {
             let (access, done) = (access.clone(), done.clone());
             tokio::spawn(async move {
-                let mut draw = Draw(seed as u64 + 100);
+                let mut random = Rng::with_seed(seed as u64 + 100);
                 let mut asked = 0;
                 while !done.load(Ordering::Relaxed) {
-                    let numbers: Vec<u64> = (0..256).map(|_| 1 + draw.next(count)).collect();
+                    let numbers: Vec<u64> = (0..256).map(|_| random.u64(1..=count)).collect();
                     each(numbers.into_iter(), |number| find(&access, number)).await;
                     asked += 256;
                 }
@@ -279,9 +267,9 @@ async fn revocations(service: &Service, count: u64) {
             })
         })
         .collect();
-    let (mut draw, mut times) = (Draw(23), Vec::new());
+    let (mut random, mut times) = (Rng::with_seed(23), Vec::new());
     for _ in 0..20 {
-        let id = id(1 + draw.next(count));
+        let id = id(random.u64(1..=count));
         for access in &service.front_ends {
             assert!(access.find(&id).await.unwrap().unwrap().revoked.is_none());
         }

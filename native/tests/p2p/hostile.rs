@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use alloy_primitives::{hex, keccak256};
+use fastrand::Rng;
 use flate2::read::GzDecoder;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::chain::RecordedChain;
-use crate::hostile_peer::{Peer, Random, Trick, trick};
+use crate::hostile_peer::{Peer, Trick, trick};
 use crate::recorded::ask;
 
 /// Scenarios of an ordinary run.
@@ -111,7 +112,7 @@ impl Upstream for Digits {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let answers = self.inner.request(requests).await;
-            let mut random = Random(self.seed.fetch_add(0x5bd1, Ordering::Relaxed));
+            let mut random = Rng::with_seed(self.seed.fetch_add(0x5bd1, Ordering::Relaxed));
             answers.into_iter().map(|answer| answer.map(|raw| self.change(raw, &mut random))).collect()
         })
     }
@@ -122,11 +123,11 @@ impl Upstream for Digits {
 }
 
 impl Digits {
-    fn change(&self, raw: Box<RawValue>, random: &mut Random) -> Box<RawValue> {
+    fn change(&self, raw: Box<RawValue>, random: &mut Rng) -> Box<RawValue> {
         let mut text = raw.get().as_bytes().to_vec();
         let digits: Vec<usize> = (0..text.len()).filter(|place| text[*place].is_ascii_digit()).collect();
-        if random.chance(self.percent) && !digits.is_empty() {
-            text[digits[random.below(digits.len() as u64) as usize]] = b'0' + random.below(10) as u8;
+        if random.u64(..100) < self.percent && !digits.is_empty() {
+            text[digits[random.usize(..digits.len())]] = b'0' + random.u8(..10);
         }
         let text = String::from_utf8(text).unwrap();
         RawValue::from_string(text).unwrap_or(raw)
@@ -140,13 +141,13 @@ struct Cast {
 }
 
 impl Cast {
-    async fn new(chain: &Arc<RecordedChain>, random: &mut Random, honest: bool) -> Self {
-        let count = 1 + random.below(4);
-        let place = random.below(count);
+    async fn new(chain: &Arc<RecordedChain>, random: &mut Rng, honest: bool) -> Self {
+        let count = 1 + random.u64(..4);
+        let place = random.u64(..count);
         let mut peers = Vec::new();
         for index in 0..count {
             let trick = if honest && index == place { Trick::Honest } else { trick(random) };
-            peers.push(Peer::start(chain.clone(), trick, random.below(u64::MAX)).await);
+            peers.push(Peer::start(chain.clone(), trick, random.u64(..)).await);
         }
         let (network, genesis) = (Arc::new(Network::regtest()), chain.hash_at(0).unwrap());
         let identity = Arc::new(Identity::open(&network, genesis, None).unwrap());
@@ -156,10 +157,10 @@ impl Cast {
             Arc::new(PeerUpstream::new(identity.clone(), address, network.clone(), nodes.clone()))
         };
         let mut upstreams: Vec<SharedUpstream> = peers.iter().map(upstream).collect();
-        if honest && random.chance(30) {
+        if honest && random.u64(..100) < 30 {
             let honest = &peers[usize::try_from(place).unwrap()];
             let inner = upstream(honest);
-            let (percent, seed) = (1 + random.below(100), AtomicU64::new(random.below(u64::MAX)));
+            let (percent, seed) = (1 + random.u64(..100), AtomicU64::new(random.u64(..)));
             upstreams.push(Arc::new(Digits { inner, percent, seed }));
         }
         let checkpoint = Checkpoint { number: 0, hash: genesis, total_difficulty: None };
@@ -229,8 +230,8 @@ async fn examine(
 }
 
 async fn scenario(chain: Arc<RecordedChain>, all: Arc<Vec<Question>>, seed: u64, tally: Arc<Tally>) {
-    let mut random = Random(seed);
-    let honest = random.chance(70);
+    let mut random = Rng::with_seed(seed);
+    let honest = random.u64(..100) < 70;
     let cast = Cast::new(&chain, &mut random, honest).await;
     let tricks = cast.tricks();
     let run = async {
@@ -242,7 +243,7 @@ async fn scenario(chain: Arc<RecordedChain>, all: Arc<Vec<Question>>, seed: u64,
             cast.light.settled(Duration::from_secs(2)).await;
         }
         for _ in 0..QUESTIONS {
-            let question = &all[usize::try_from(random.below(all.len() as u64)).unwrap()];
+            let question = random.choice(all.iter()).unwrap();
             let examined = examine(&cast, question, honest, &chain, &tally).await;
             examined.unwrap_or_else(|wrong| panic!("seed {seed}: {tricks:?} {wrong}"));
         }

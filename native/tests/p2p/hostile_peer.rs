@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes, U256};
+use fastrand::Rng;
 use rootlight::trie::NodeSource;
 use rootlight::types::rlp::{put_list, put_str};
 use rootlight::types::{BlockRef, SealedHeader, SignedUint};
@@ -18,23 +19,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::chain::RecordedChain;
-
-/// A small generator, so that a seed says everything about a peer.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound.max(1)
-    }
-
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// How a peer departs from honesty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,24 +79,24 @@ pub(crate) enum Trick {
 }
 
 /// Tricks other than honesty.
-pub(crate) fn trick(random: &mut Random) -> Trick {
-    match random.below(25) {
+pub(crate) fn trick(random: &mut Rng) -> Trick {
+    match random.u64(..25) {
         0 => Trick::Deaf,
         1 => Trick::OtherNetwork,
         2 => Trick::OtherGenesis,
         3 => Trick::OtherKey,
         4 => Trick::Garbage,
-        5 => Trick::Leaves(random.below(12)),
+        5 => Trick::Leaves(random.u64(..12)),
         6 => Trick::Silent,
-        7 => Trick::Lossy(random.below(100)),
+        7 => Trick::Lossy(random.u64(..100)),
         8 => Trick::NoChunks,
         9 => Trick::NoRuns,
-        10 | 11 => Trick::Flips(1 + random.below(100)),
+        10 | 11 => Trick::Flips(1 + random.u64(..100)),
         12 => Trick::Cuts,
         13 => Trick::Stale,
         14 => Trick::Pushes,
         15 => Trick::Boastful,
-        16 => Trick::Behind(random.below(400)),
+        16 => Trick::Behind(random.u64(..400)),
         17 => Trick::OtherBlock,
         18 => Trick::FewerTransactions,
         19 => Trick::NoUncles,
@@ -120,8 +104,8 @@ pub(crate) fn trick(random: &mut Random) -> Trick {
         21 => Trick::CopiedWork,
         22 => Trick::OlderState,
         23 => Trick::EmptyChunks,
-        _ if random.chance(50) => Trick::FlipsNodes(1 + random.below(100)),
-        _ => Trick::MixesNodes(1 + random.below(100)),
+        _ if random.u64(..100) < 50 => Trick::FlipsNodes(1 + random.u64(..100)),
+        _ => Trick::MixesNodes(1 + random.u64(..100)),
     }
 }
 
@@ -129,7 +113,7 @@ pub(crate) fn trick(random: &mut Random) -> Trick {
 struct Bent {
     inner: Arc<RecordedChain>,
     trick: Trick,
-    random: Mutex<Random>,
+    random: Mutex<Rng>,
 }
 
 /// Nodes of a state, some of them changed.
@@ -144,21 +128,21 @@ impl NodeSource for BentNodes<'_> {
         let node = self.nodes.node(hash)?;
         let mut random = self.bent.random.lock().unwrap();
         match self.bent.trick {
-            Trick::FlipsNodes(percent) if random.chance(percent) => {
+            Trick::FlipsNodes(percent) if random.u64(..100) < percent => {
                 let mut bytes = node.to_vec();
                 flip(&mut bytes, 0, &mut random);
                 Some(bytes.into())
             }
-            Trick::MixesNodes(percent) if random.chance(percent) => self.nodes.node(&self.root),
+            Trick::MixesNodes(percent) if random.u64(..100) < percent => self.nodes.node(&self.root),
             _ => Some(node),
         }
     }
 }
 
-fn flip(bytes: &mut [u8], from: usize, random: &mut Random) {
-    let place = random.below(bytes.len().saturating_sub(from) as u64) as usize + from;
+fn flip(bytes: &mut [u8], from: usize, random: &mut Rng) {
+    let place = random.usize(from..=bytes.len().max(from));
     if let Some(byte) = bytes.get_mut(place) {
-        *byte ^= 1 << random.below(8);
+        *byte ^= 1 << random.u64(..8);
     }
 }
 
@@ -264,16 +248,16 @@ impl Peer {
     pub(crate) async fn start(chain: Arc<RecordedChain>, trick: Trick, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let key = key(&mut random);
         let named = if trick == Trick::OtherKey { *self::key(&mut random).id() } else { *key.id() };
         let address = PeerAddress { id: named, host: "127.0.0.1".into(), port };
         let serving = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let seed = random.below(u64::MAX);
-                let bent = Bent { inner: chain.clone(), trick, random: Mutex::new(Random(seed)) };
-                let speaker = Speaker { bent, random: Random(seed ^ 1), last: None, responses: 0 };
+                let seed = random.u64(..);
+                let bent = Bent { inner: chain.clone(), trick, random: Mutex::new(Rng::with_seed(seed)) };
+                let speaker = Speaker { bent, random: Rng::with_seed(seed ^ 1), last: None, responses: 0 };
                 connections.spawn(speaker.run(stream, key.clone()));
             }
         });
@@ -288,14 +272,14 @@ pub(crate) fn transactions(bytes: usize) -> Vec<u8> {
     Message::Push(Push::Transactions(Items::lists(&one, 1, "transactions").unwrap())).encode()
 }
 
-fn key(random: &mut Random) -> NodeKey {
-    NodeKey::from_bytes(&std::array::from_fn(|_| 1 + random.below(200) as u8)).unwrap()
+fn key(random: &mut Rng) -> NodeKey {
+    NodeKey::from_bytes(&std::array::from_fn(|_| 1 + random.u8(..200))).unwrap()
 }
 
 /// One connection of a peer.
 struct Speaker {
     bent: Bent,
-    random: Random,
+    random: Rng,
     /// The payload of the response before.
     last: Option<Vec<u8>>,
     responses: u64,
@@ -317,9 +301,8 @@ impl Speaker {
         if self.bent.trick == Trick::Deaf {
             return std::future::pending().await;
         }
-        let secrets = HandshakeSecrets::from_random(&std::array::from_fn::<_, RANDOM_BYTES, _>(|_| {
-            self.random.below(256) as u8
-        }));
+        let secrets =
+            HandshakeSecrets::from_random(&std::array::from_fn::<_, RANDOM_BYTES, _>(|_| self.random.u8(..)));
         let mut session = Session::accept(&key, secrets, self.config(), 0).unwrap();
         let (mut buffer, began) = (vec![0; 1 << 16], tokio::time::Instant::now());
         loop {
@@ -339,7 +322,7 @@ impl Speaker {
             }
             let mut output = session.take_output();
             if self.bent.trick == Trick::Garbage && session.is_ready() {
-                output.extend((0..100).map(|_| self.random.below(256) as u8));
+                output.extend((0..100).map(|_| self.random.u8(..)));
             }
             if !output.is_empty() && stream.write_all(&output).await.is_err() {
                 return;
@@ -371,7 +354,7 @@ impl Speaker {
         let kind = request.kind();
         let silent = match self.bent.trick {
             Trick::Silent => true,
-            Trick::Lossy(percent) => self.random.chance(percent),
+            Trick::Lossy(percent) => self.random.u64(..100) < percent,
             Trick::NoChunks | Trick::HalvedPushes => kind == 20,
             Trick::NoRuns => kind == 22 || kind == 24,
             _ => false,
@@ -392,15 +375,15 @@ impl Speaker {
         if self.bent.trick != Trick::Pushes {
             return Vec::new();
         }
-        let hash = B256::repeat_byte(self.random.below(256) as u8);
+        let hash = B256::repeat_byte(self.random.u8(..));
         let head = self.bent.head().unwrap();
         let status = Status {
-            best: BlockRef { number: self.random.below(1 << 40), hash },
-            parent: Some(Parent { hash, total_difficulty: U256::from(self.random.below(u64::MAX)) }),
+            best: BlockRef { number: self.random.u64(..1 << 40), hash },
+            parent: Some(Parent { hash, total_difficulty: U256::from(self.random.u64(..)) }),
         };
         let mut block = Vec::new();
         put_str(&mut block, &[7; 300]);
-        let hashes = vec![BlockRef { number: head.block.number + self.random.below(9), hash }];
+        let hashes = vec![BlockRef { number: head.block.number + self.random.u64(..9), hash }];
         let mut pushes =
             [Push::Status(status), Push::Block(&block)].map(|push| Message::Push(push).encode()).to_vec();
         pushes.push(Message::Push(Push::NewBlockHashes(hashes)).encode());
@@ -410,8 +393,8 @@ impl Speaker {
     fn spoil(&mut self, id: u64, response: Vec<u8>) -> Vec<u8> {
         let mut said = response.clone();
         match self.bent.trick {
-            Trick::Flips(percent) if self.random.chance(percent) => flip(&mut said, 8, &mut self.random),
-            Trick::Cuts => said.truncate(self.random.below(said.len() as u64) as usize),
+            Trick::Flips(percent) if self.random.u64(..100) < percent => flip(&mut said, 8, &mut self.random),
+            Trick::Cuts => said.truncate(self.random.usize(..said.len())),
             Trick::Stale => {
                 if let Some(Ok(Message::Response { response, .. })) =
                     self.last.as_deref().map(Message::decode)

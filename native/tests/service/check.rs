@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use rootlight_index::Database;
 use rootlight_index::testkit::client_config;
 use tokio::task::JoinHandle;
@@ -12,7 +13,6 @@ use crate::balancer::Key;
 use crate::clients::{self, Client, Limited};
 use crate::conditions::Conditions;
 use crate::faults::Striker;
-use crate::random::Random;
 use crate::report::{Report, Used};
 use crate::settings::Settings;
 use crate::tally::CALM;
@@ -143,7 +143,7 @@ pub(crate) async fn run(settings: Settings) -> Option<Report> {
 
 /// Lets one fault after another happen; returns those that cannot happen here.
 async fn strike_all(world: &mut World, load: &Load, settings: &Settings) -> Vec<String> {
-    let (mut random, mut left_out) = (Random::new(settings.seed), Vec::new());
+    let (mut random, mut left_out) = (Rng::with_seed(settings.seed), Vec::new());
     let count = settings.faults.len();
     for (number, fault) in settings.faults.iter().enumerate() {
         let began = Instant::now();

@@ -13,7 +13,6 @@ mod conditions;
 mod faults;
 mod memory;
 mod programs;
-mod random;
 mod report;
 // The tests of a service on many machines use more of it.
 #[allow(dead_code)]

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use crate::faults::Fault;
-use crate::random::Random;
 
 /// The settings of a run.
 pub(crate) struct Settings {
@@ -43,7 +44,7 @@ impl Settings {
         let seed = seed();
         let mut faults =
             vec![Fault::FrontEndKilled, Fault::StoreFlushed, Fault::BackendLies, Fault::Reorganisation];
-        Random::new(seed).shuffle(&mut faults);
+        Rng::with_seed(seed).shuffle(&mut faults);
         Self {
             seed,
             faults,
@@ -58,7 +59,7 @@ impl Settings {
     /// All faults once, or for `ROOTLIGHT_SERVICE_SECONDS` one every `ROOTLIGHT_SERVICE_INTERVAL` seconds.
     pub(crate) fn long() -> Self {
         let seed = seed();
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         let seconds = variable("ROOTLIGHT_SERVICE_SECONDS");
         let interval =
             variable("ROOTLIGHT_SERVICE_INTERVAL").unwrap_or(if seconds.is_some() { 60 } else { 5 });

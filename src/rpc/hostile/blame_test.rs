@@ -1,13 +1,13 @@
 //! Honest upstreams are not blamed for their responses about side blocks, nor for headers that JSON does not show
 //! completely.
 
+use fastrand::Rng;
 use serde_json::json;
 
 use super::{
     chain::{Chains, Wish},
     oracle::{At, Probe},
     play::Play,
-    random::Random,
     upstream::{Stage, Trick, Upstream},
 };
 use crate::light::ClientConfig;
@@ -19,7 +19,7 @@ fn honest(chain: &[crate::types::B256]) -> Upstream {
         forger: false,
         latency: 50,
         binary: None,
-        random: Random(1),
+        random: Rng::with_seed(1),
         valid: true,
     }
 }

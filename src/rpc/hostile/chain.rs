@@ -6,7 +6,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::random::Random;
+use fastrand::Rng;
+
 use crate::{
     consensus::{
         Checkpoint, Network, Rule,
@@ -351,10 +352,10 @@ impl Chains {
     }
 
     /// Draws at most `most` transactions for a child of the block `parent`. Each has the next nonce of its sender.
-    pub(super) fn transactions(&self, parent: B256, random: &mut Random, most: u64) -> Vec<usize> {
+    pub(super) fn transactions(&self, parent: B256, random: &mut Rng, most: u64) -> Vec<usize> {
         let mut chosen: Vec<usize> = Vec::new();
-        for _ in 0..random.below(most + 1) {
-            let place = random.below(signed().len() as u64) as usize;
+        for _ in 0..random.u64(..most + 1) {
+            let place = random.usize(..signed().len());
             let sent = &signed()[place];
             let twice = chosen.iter().any(|other| signed()[*other].sender == sent.sender);
             if !twice && self.nonce(parent, &sent.sender) == sent.nonce {

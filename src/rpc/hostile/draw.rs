@@ -1,9 +1,10 @@
 //! Drawing a scenario.
 
+use fastrand::Rng;
+
 use super::{
     chain::{Chains, DIFFICULTIES, START, Wish, signed, unmined},
     oracle::{At, Probe},
-    random::Random,
     store::{HANDS, Hand, eclipse, long, written},
     upstream::{Foreign, Stage, TRICKS, Trick, Upstream},
 };
@@ -55,11 +56,11 @@ pub(super) struct Cast {
 }
 
 /// Mines a block as an honest miner does.
-pub(super) fn block(random: &mut Random, chains: &mut Chains, tip: B256) -> B256 {
+pub(super) fn block(random: &mut Rng, chains: &mut Chains, tip: B256) -> B256 {
     let mut wish = Wish { transactions: chains.transactions(tip, random, 3), ..Wish::default() };
-    if tip != chains.base.hash() && random.chance(30) {
-        for _ in 0..1 + random.below(2) {
-            let uncle = match random.chance(15) {
+    if tip != chains.base.hash() && random.u64(..100) < 30 {
+        for _ in 0..1 + random.u64(..2) {
+            let uncle = match random.u64(..100) < 15 {
                 // JSON does not contain an uncle's own uncle count.
                 true => {
                     let parent = chains.block(&tip).header.parent_hash;
@@ -72,8 +73,8 @@ pub(super) fn block(random: &mut Random, chains: &mut Chains, tip: B256) -> B256
             wish.uncles.push(uncle);
         }
     }
-    if random.chance(8) {
-        wish.count = Some(1 << random.below(29));
+    if random.u64(..100) < 8 {
+        wish.count = Some(1 << random.u64(..29));
     }
     chains.mine(tip, wish)
 }
@@ -99,10 +100,8 @@ fn with_false_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
 
 /// Draws the honest chain and an attacker's chain, which has less work but states more, or whose work is harder to
 /// verify.
-pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
-    // A generator of its own, so that the other draws of a seed stay as they are.
-    let mut far = Random(random.0.wrapping_mul(0x2545_f491_4f6c_dd1d));
-    let setting = match random.below(1_000) {
+pub(super) fn draw(random: &mut Rng) -> (Chains, Drawn) {
+    let setting = match random.u64(..1_000) {
         0..2 => Setting::Long,
         2..4 => Setting::Eclipsed,
         4..90 => Setting::Low,
@@ -118,18 +117,18 @@ pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
     if setting == Setting::Eclipsed {
         return (eclipse().chains.clone(), Drawn { main: eclipse().tip, ..nothing });
     }
-    let difficulty = if random.chance(4) { DIFFICULTIES[2] } else { DIFFICULTIES[random.below(2) as usize] };
+    let difficulty = if random.u64(..100) < 4 { DIFFICULTIES[2] } else { DIFFICULTIES[random.usize(..2)] };
     let mut chains = Chains::new(difficulty);
     let mut main = chains.base.hash();
-    for _ in 0..3 + random.below(12) {
+    for _ in 0..3 + random.u64(..12) {
         main = block(random, &mut chains, main);
     }
     let fork = main;
-    let attack = match random.below(10) {
+    let attack = match random.u64(..10) {
         0..2 => None,
         2..5 => {
             // The first block commits to uncles that do not exist; the honest branch has the work of its uncles.
-            let blocks = 4 + random.below(4);
+            let blocks = 4 + random.u64(..4);
             let mut tip = chains.mine(fork, Wish { hidden: true, count: Some(1), ..Wish::default() });
             for _ in 1..blocks {
                 tip = chains.mine(tip, Wish::default());
@@ -138,7 +137,7 @@ pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
             Some(tip)
         }
         5..7 => {
-            let blocks = 1 + random.below(3);
+            let blocks = 1 + random.u64(..3);
             let tip = with_false_uncles(&mut chains, fork, blocks);
             for _ in 0..=blocks {
                 main = block(random, &mut chains, main);
@@ -147,34 +146,34 @@ pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
         }
         _ => {
             let mut tip = fork;
-            for _ in 0..1 + random.below(4) {
+            for _ in 0..1 + random.u64(..4) {
                 let transactions = chains.transactions(tip, random, 3);
-                let count = random.chance(30).then(|| 1 << random.below(29));
+                let count = (random.u64(..100) < 30).then(|| 1 << random.u64(..29));
                 tip = chains.mine(tip, Wish { transactions, count, ..Wish::default() });
             }
             Some(tip)
         }
     };
     let mut sides = Vec::new();
-    for _ in 0..random.below(3) {
+    for _ in 0..random.u64(..3) {
         let branch = chains.branch(main);
-        let mut tip = *random.pick(&branch);
-        for _ in 0..1 + random.below(3) {
+        let mut tip = *random.choice(&branch).unwrap();
+        for _ in 0..1 + random.u64(..3) {
             let transactions = chains.transactions(tip, random, 2);
             tip = chains.mine(tip, Wish { transactions, ..Wish::default() });
         }
         sides.push(tip);
     }
-    if far.chance(4) {
+    if random.u64(..100) < 4 {
         // The newest blocks of this branch are too far from the chain to be connected to it.
-        let mut tip = *far.pick(&chains.branch(main));
-        for _ in 0..MAX_BRANCH as u64 + 1 + far.below(12) {
+        let mut tip = *random.choice(&chains.branch(main)).unwrap();
+        for _ in 0..MAX_BRANCH as u64 + 1 + random.u64(..12) {
             tip = chains.mine(tip, Wish::default());
         }
         sides.push(tip);
     }
     if setting == Setting::Low {
-        main = chains.mine(main, Wish { later: 7_200 + random.below(100_000), ..Wish::default() });
+        main = chains.mine(main, Wish { later: 7_200 + random.u64(..100_000), ..Wish::default() });
     }
     let best = |chains: &Chains| attack.iter().chain(&sides).map(|tip| chains.work(*tip)).max();
     while best(&chains).is_some_and(|best| best >= chains.work(main)) {
@@ -184,17 +183,17 @@ pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
 }
 
 /// The content of the store.
-pub(super) fn store(random: &mut Random, chains: &mut Chains, drawn: &mut Drawn) -> Option<Vec<Vec<u8>>> {
+pub(super) fn store(random: &mut Rng, chains: &mut Chains, drawn: &mut Drawn) -> Option<Vec<Vec<u8>>> {
     match drawn.setting {
         Setting::Long => return Some(long().pages.clone()),
         Setting::Eclipsed => return Some(eclipse().pages.clone()),
         Setting::Store => {}
         _ => return None,
     }
-    let hand = *random.pick(&HANDS);
-    let branch = chains.branch(drawn.attack.filter(|_| random.chance(40)).unwrap_or(drawn.main));
+    let hand = *random.choice(&HANDS).unwrap();
+    let branch = chains.branch(drawn.attack.filter(|_| random.u64(..100) < 40).unwrap_or(drawn.main));
     // The newest block is left out, so that headers written on top weigh less than the honest chain.
-    let place = (branch.len() as u64 - 1).saturating_sub(1 + random.below(3)).max(1);
+    let place = (branch.len() as u64 - 1).saturating_sub(1 + random.u64(..3)).max(1);
     drawn.hand = Some(hand);
     let pages = written(hand, chains, branch[place as usize], random);
     // The headers written on top may have as much work as the honest chain.
@@ -205,34 +204,34 @@ pub(super) fn store(random: &mut Random, chains: &mut Chains, drawn: &mut Drawn)
     Some(pages)
 }
 
-pub(super) fn config(random: &mut Random, setting: Setting) -> ClientConfig {
-    let unproven = match random.below(20) {
+pub(super) fn config(random: &mut Rng, setting: Setting) -> ClientConfig {
+    let unproven = match random.u64(..20) {
         0 => Unproven::Quorum(2),
         1 => Unproven::Trust,
         _ => Unproven::Refuse,
     };
     let max_age = match setting {
-        Setting::Stale => 60 + random.below(3_600),
-        _ if random.chance(20) => 100_000,
+        Setting::Stale => 60 + random.u64(..3_600),
+        _ if random.u64(..100) < 20 => 100_000,
         _ => 0,
     };
-    let min_depth = if random.chance(25) { 1 + random.below(10) } else { 0 };
+    let min_depth = if random.u64(..100) < 25 { 1 + random.u64(..10) } else { 0 };
     ClientConfig { unproven, max_age, min_depth, ..ClientConfig::default() }
 }
 
 /// Headers that a dishonest miner chooses freely, each with a state that can be proven.
-fn foreign(random: &mut Random, chains: &mut Chains, drawn: &Drawn) -> Vec<Foreign> {
+fn foreign(random: &mut Rng, chains: &mut Chains, drawn: &Drawn) -> Vec<Foreign> {
     let branch = chains.branch(drawn.main);
     let mut all = Vec::new();
     for _ in 0..3 {
-        let parent = *random.pick(&branch);
+        let parent = *random.choice(&branch).unwrap();
         let (mut header, _, _) = chains.draft(parent, &Wish::default());
-        let header = match random.below(4) {
+        let header = match random.u64(..4) {
             // A header with an unknown parent, at any height.
             0 | 1 => {
                 let head = chains.block(&drawn.main).number();
                 let numbers = [START - 300, START + 2, head + 1, head + 1_000, head.saturating_sub(8)];
-                header.number = *random.pick(&numbers);
+                header.number = *random.choice(&numbers).unwrap();
                 header.parent_hash = B256::repeat_byte(0x66);
                 header.difficulty = U256::from(1).into();
                 mine(header)
@@ -246,10 +245,10 @@ fn foreign(random: &mut Random, chains: &mut Chains, drawn: &Drawn) -> Vec<Forei
 }
 
 /// Headers on top of a chain with no proof of work, or with a difficulty that is too low.
-fn false_tops(random: &mut Random, chains: &Chains, tip: B256, easy: bool) -> Vec<SealedHeader> {
+fn false_tops(random: &mut Rng, chains: &Chains, tip: B256, easy: bool) -> Vec<SealedHeader> {
     let (network, mut parent) = (super::chain::network(), chains.block(&tip).header.clone());
     let mut tops = Vec::new();
-    for _ in 0..1 + random.below(20) {
+    for _ in 0..1 + random.u64(..20) {
         let header = Header { gas_used: 4, ..child(network, &parent) };
         let difficulty = difficulty::expected(&header, &parent, network);
         parent = match easy {
@@ -262,19 +261,17 @@ fn false_tops(random: &mut Random, chains: &Chains, tip: B256, easy: bool) -> Ve
 }
 
 /// Draws the upstreams, of which some may be honest.
-pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Cast {
+pub(super) fn cast(random: &mut Rng, mut chains: Chains, drawn: &Drawn) -> Cast {
     let foreign = foreign(random, &mut chains, drawn);
     let long = matches!(drawn.setting, Setting::Long | Setting::Eclipsed);
     let least = if drawn.setting == Setting::Unsynced { 2 } else { 1 };
-    let count = least + random.below(4 - least);
-    let honest = drawn.setting == Setting::Long || random.chance(65);
-    let place = random.below(count);
-    // A generator of its own, so that the other draws of a seed stay as they are.
-    let mut more = Random(random.0.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let count = least + random.u64(..4 - least);
+    let honest = drawn.setting == Setting::Long || random.u64(..100) < 65;
+    let place = random.u64(..count);
     let mut tops = Vec::new();
     let upstreams = (0..count).map(|index| {
-        let honest = honest && (index == place || random.chance(15));
-        let binary = match random.below(4) {
+        let honest = honest && (index == place || random.u64(..100) < 15);
+        let binary = match random.u64(..4) {
             0 => Some(true),
             // Without the uncles that the response should contain.
             1 if !honest => Some(false),
@@ -282,12 +279,11 @@ pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Ca
         };
         let mut tricks = Vec::new();
         if !honest {
-            let most = random.below(3);
-            tricks.extend((0..most).map(|_| *random.pick(&TRICKS)));
-            tricks.extend(more.chance(6).then_some(Trick::NewPlace));
+            tricks.extend((0..random.u64(..3)).map(|_| *random.choice(&TRICKS).unwrap()));
+            tricks.extend((random.u64(..100) < 6).then_some(Trick::NewPlace));
         }
         let tip = match drawn.attack {
-            Some(attack) if !honest && random.chance(60) => attack,
+            Some(attack) if !honest && random.u64(..100) < 60 => attack,
             _ => drawn.main,
         };
         for (trick, easy) in [(Trick::NoWork, false), (Trick::EasyWork, true)] {
@@ -295,15 +291,15 @@ pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Ca
                 tops.extend(false_tops(random, &chains, tip, easy));
             }
         }
-        let latency = if honest { 50 + random.below(300) } else { 1 << random.below(15) };
+        let latency = if honest { 50 + random.u64(..300) } else { 1 << random.u64(..15) };
         Upstream {
             chain: chains.branch(tip),
             valid: chains.is_valid(tip),
             tricks,
-            forger: !honest && random.chance(60),
+            forger: !honest && random.u64(..100) < 60,
             latency,
             binary: if long { Some(true) } else { binary },
-            random: Random(random.below(u64::MAX)),
+            random: Rng::with_seed(random.u64(..)),
         }
     });
     let upstreams: Vec<Upstream> = upstreams.collect();
@@ -313,47 +309,47 @@ pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Ca
     Cast { stage: Stage { chains, foreign, false_tops: tops }, upstreams, honest }
 }
 
-fn at(random: &mut Random, stage: &Stage, drawn: &Drawn) -> At {
+fn at(random: &mut Rng, stage: &Stage, drawn: &Drawn) -> At {
     let chains = &stage.chains;
     let branch = chains.branch(drawn.main);
-    let hash = |random: &mut Random| match random.below(20) {
-        0..7 => *random.pick(&branch),
+    let hash = |random: &mut Rng| match random.u64(..20) {
+        0..7 => *random.choice(&branch).unwrap(),
         7..12 if !drawn.sides.is_empty() => {
-            let side = chains.branch(*random.pick(&drawn.sides));
+            let side = chains.branch(*random.choice(&drawn.sides).unwrap());
             let off: Vec<B256> = side.into_iter().filter(|hash| !branch.contains(hash)).collect();
-            if off.is_empty() { drawn.main } else { *random.pick(&off) }
+            if off.is_empty() { drawn.main } else { *random.choice(&off).unwrap() }
         }
         7..14 => drawn.attack.unwrap_or(drawn.main),
-        14..18 => random.pick(&stage.foreign).header.hash(),
-        18 => random.pick(&chains.below).hash(),
+        14..18 => random.choice(&stage.foreign).unwrap().header.hash(),
+        18 => random.choice(&chains.below).unwrap().hash(),
         _ => B256::repeat_byte(0x98),
     };
     let head = chains.block(&drawn.main).number();
-    let number = START - 4 + random.below(head + 7 - START);
-    match random.below(20) {
+    let number = random.u64(START - 4..head + 3);
+    match random.u64(..20) {
         0..4 => At::Tag("latest"),
-        4 => At::Tag(random.pick::<&str>(&["pending", "safe", "finalized"])),
+        4 => At::Tag(random.choice(["pending", "safe", "finalized"]).unwrap()),
         5..8 => At::Number(number),
         8 => At::NumberMap(number),
         9..15 => At::Hash(hash(random)),
-        _ => At::Map(hash(random), random.chance(30)),
+        _ => At::Map(hash(random), random.u64(..100) < 30),
     }
 }
 
 /// Draws a request about the scenario.
-pub(super) fn probe(random: &mut Random, stage: &Stage, drawn: &Drawn) -> Probe {
+pub(super) fn probe(random: &mut Rng, stage: &Stage, drawn: &Drawn) -> Probe {
     let chains = &stage.chains;
     let at = at(random, stage, drawn);
-    let place = match random.chance(70) {
+    let place = match random.u64(..100) < 70 {
         // Mostly a transaction that some block contains.
         true => {
             let mut mined: Vec<usize> = chains.all().flat_map(|block| block.transactions.clone()).collect();
             mined.sort_unstable();
-            if mined.is_empty() { 0 } else { *random.pick(&mined) }
+            if mined.is_empty() { 0 } else { *random.choice(&mined).unwrap() }
         }
-        false => random.below(signed().len() as u64) as usize,
+        false => random.usize(..signed().len()),
     };
-    match random.below(26) {
+    match random.u64(..26) {
         0 => Probe::Height,
         1..4 => match at {
             At::Hash(hash) => Probe::BlockByHash(hash),
@@ -368,20 +364,20 @@ pub(super) fn probe(random: &mut Random, stage: &Stage, drawn: &Drawn) -> Probe 
                 _ => None,
             };
             let top = top.unwrap_or_else(|| chains.block(&drawn.main).number());
-            Probe::CallHash(at, top.saturating_sub(1 + random.below(4)))
+            Probe::CallHash(at, top.saturating_sub(1 + random.u64(..4)))
         }
         13 => Probe::UncleCount(at),
-        14 => Probe::Uncle(at, random.below(3) as usize),
+        14 => Probe::Uncle(at, random.usize(..3)),
         15 => Probe::TransactionCount(at),
         16..18 => Probe::Verification(at),
-        18..20 => Probe::Transaction(place, random.chance(40)),
-        20..22 => Probe::Receipt(place, random.chance(40)),
+        18..20 => Probe::Transaction(place, random.u64(..100) < 40),
+        20..22 => Probe::Receipt(place, random.u64(..100) < 40),
         22 => Probe::UnknownTransaction,
         23 => {
             let head = chains.block(&drawn.main).number();
-            let from = START + random.below(head - START);
-            let to = from + random.below(head + 1 - from);
-            let to = if random.chance(30) { At::Tag("latest") } else { At::Number(to) };
+            let from = random.u64(START..head);
+            let to = random.u64(from..=head);
+            let to = if random.u64(..100) < 30 { At::Tag("latest") } else { At::Number(to) };
             Probe::Logs(At::Number(from), to)
         }
         24 => match at {

@@ -7,19 +7,18 @@ mod chain;
 mod draw;
 mod oracle;
 mod play;
-mod random;
 mod store;
 mod upstream;
 
 use std::time::Instant;
 
+use fastrand::Rng;
 use serde_json::json;
 
 use self::{
     draw::{Cast, Drawn, Setting},
     oracle::{Probe, Seen, Verdict},
     play::Play,
-    random::Random,
     store::Hand,
     upstream::Upstream,
 };
@@ -54,7 +53,7 @@ struct Tally {
 struct Run<'a> {
     seed: u64,
     play: Play,
-    random: Random,
+    random: Rng,
     drawn: Drawn,
     config: ClientConfig,
     /// Whether the gate must refuse every request.
@@ -146,7 +145,7 @@ impl Run<'_> {
     fn grow(&mut self) {
         let filter = self.play.send("eth_newBlockFilter", &json!([]));
         let before = self.play.stage.chains.branch(self.drawn.main);
-        let back = if self.random.chance(30) { self.random.below(3) as usize } else { 0 };
+        let back = if self.random.u64(..100) < 30 { self.random.usize(..3) } else { 0 };
         let chains = &mut self.play.stage.chains;
         let place = before.len().saturating_sub(1 + back).max(1).min(before.len() - 1);
         let (old, mut tip) = (self.drawn.main, before[place]);
@@ -193,13 +192,13 @@ impl Run<'_> {
 }
 
 fn scenario(seed: u64, tally: &mut Tally) {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let (mut chains, mut drawn) = draw::draw(&mut random);
     let pages = draw::store(&mut random, &mut chains, &mut drawn);
     let config = draw::config(&mut random, drawn.setting);
     let Cast { stage, upstreams, honest } = draw::cast(&mut random, chains, &drawn);
     let time = stage.chains.all().map(|block| block.header.timestamp).max().unwrap();
-    let late = if drawn.setting == Setting::Stale { config.max_age + 1 + random.below(10_000) } else { 0 };
+    let late = if drawn.setting == Setting::Stale { config.max_age + 1 + random.u64(..10_000) } else { 0 };
     let play = Play::new(stage, upstreams, config.clone(), time + late);
     let mut run = Run { seed, play, random, drawn, config, closed: true, honest, tally };
     if let Some(pages) = &pages {
@@ -227,7 +226,7 @@ fn scenario(seed: u64, tally: &mut Tally) {
     if let Some(pages) = pages.filter(|_| run.drawn.setting == Setting::Eclipsed) {
         run.begin_again(&pages);
     }
-    if matches!(run.drawn.setting, Setting::Usual | Setting::Store) && synced && run.random.chance(40) {
+    if matches!(run.drawn.setting, Setting::Usual | Setting::Store) && synced && run.random.u64(..100) < 40 {
         run.grow();
         run.ask_some(3);
     }

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use alloy_primitives::keccak256;
+use fastrand::Rng;
 
 use super::{
     chain::{Chains, DIFFICULTIES, START, Wish, network, unmined},
-    random::Random,
     upstream::swapped,
 };
 use crate::{
@@ -86,25 +86,25 @@ pub(super) const HANDS: [Hand; 7] = [
 ];
 
 /// The pages of a store that holds a branch, written in this way.
-pub(super) fn written(hand: Hand, chains: &mut Chains, tip: B256, random: &mut Random) -> Vec<Vec<u8>> {
+pub(super) fn written(hand: Hand, chains: &mut Chains, tip: B256, random: &mut Rng) -> Vec<Vec<u8>> {
     let mut headers = kept(chains, tip);
     let base = headers.iter().position(|(header, _)| header.number == START).unwrap();
     match hand {
         Hand::Own => {}
         Hand::Damaged => {
             let mut all = pages(&headers);
-            let page = random.below(all.len() as u64) as usize;
-            let place = random.below(all[page].len() as u64) as usize;
-            if random.chance(30) {
+            let page = random.usize(..all.len());
+            let place = random.usize(..all[page].len());
+            if random.u64(..100) < 30 {
                 all[page].truncate(place);
             } else {
-                all[page][place] ^= 1 << random.below(8);
+                all[page][place] ^= 1 << random.u64(..8);
             }
             return all;
         }
         Hand::NoWork => {
             let mut parent = headers.last().unwrap().0.clone();
-            for _ in 0..1 + random.below(40) {
+            for _ in 0..1 + random.u64(..40) {
                 let header = Header { gas_used: 3, ..child(network(), &parent) };
                 let header = Header { timestamp: header.timestamp - 13, ..header };
                 let difficulty = difficulty::expected(&header, &parent, network());
@@ -129,7 +129,7 @@ pub(super) fn written(hand: Hand, chains: &mut Chains, tip: B256, random: &mut R
             }
         }
         Hand::SwappedProof => {
-            let place = base + 1 + random.below((headers.len() - base - 1) as u64) as usize;
+            let place = random.usize(base + 1..headers.len());
             headers[place].0 = swapped(&headers[place].0);
         }
         Hand::Foreign => {

@@ -1,12 +1,10 @@
 //! Upstreams of a scenario: the responses of an honest one, and how others differ.
 
 use alloy_primitives::hex;
+use fastrand::Rng;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{
-    chain::{Block, CONTRACT, Chains, RICH, signed},
-    random::Random,
-};
+use super::chain::{Block, CONTRACT, Chains, RICH, signed};
 use crate::{
     light::{RequestFailure, UpstreamRequest, UpstreamResponse, encode_headers},
     state::keys,
@@ -112,7 +110,7 @@ pub(super) struct Upstream {
     pub(super) latency: u64,
     /// Whether it has `rootlight_getHeaders`, and whether its responses contain uncles.
     pub(super) binary: Option<bool>,
-    pub(super) random: Random,
+    pub(super) random: Rng,
     /// Whether its whole chain is valid, as that of a full node is.
     pub(super) valid: bool,
 }
@@ -147,7 +145,7 @@ impl Upstream {
         for trick in self.tricks.clone() {
             match trick {
                 Trick::Silent => return failed("timed out"),
-                Trick::Lossy(percent) if self.random.chance(percent) => return failed("timed out"),
+                Trick::Lossy(percent) if self.random.u64(..100) < percent => return failed("timed out"),
                 _ => {}
             }
         }
@@ -156,9 +154,9 @@ impl Upstream {
         let mut text = value.to_string();
         for trick in self.tricks.clone() {
             match trick {
-                Trick::Truncated if self.random.chance(40) => text.truncate(text.len() / 2),
-                Trick::Digits(percent) if self.random.chance(percent) => {
-                    let place = self.random.below(text.len() as u64) as usize;
+                Trick::Truncated if self.random.u64(..100) < 40 => text.truncate(text.len() / 2),
+                Trick::Digits(percent) if self.random.u64(..100) < percent => {
+                    let place = self.random.usize(..text.len());
                     let digit = if text.as_bytes()[place] == b'1' { "2" } else { "1" };
                     text.replace_range(place..=place, digit);
                 }

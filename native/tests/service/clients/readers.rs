@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::Client;
 use crate::chain::{COUNTED, Record, number};
-use crate::random::Random;
 use crate::tally::Bad;
 
 /// Fields of a block that are compared with the chain's.
@@ -29,14 +29,14 @@ const RANGE: u64 = 8;
 
 /// Asks until the run is over.
 pub(crate) async fn read(client: Client, seed: u64) {
-    let (mut random, mut head) = (Random::new(seed), 0);
+    let (mut random, mut head) = (Rng::with_seed(seed), 0);
     while !client.conditions.is_over() {
         if let Some(now) = client.head().await {
             client.check_head(&mut head, now);
             let oldest = client.chain.oldest() + RANGE + 1;
-            let depth = if random.below(4) == 0 { head } else { NEAR };
-            let at = head.saturating_sub(random.below(depth.max(1))).max(oldest.min(head));
-            match random.below(5) {
+            let depth = if random.u64(..4) == 0 { head } else { NEAR };
+            let at = head.saturating_sub(random.u64(..depth.max(1))).max(oldest.min(head));
+            match random.u64(..5) {
                 0 => client.check_block(at).await,
                 1 => client.check_balance(at).await,
                 2 => client.check_call(at).await,

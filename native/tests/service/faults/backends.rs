@@ -11,7 +11,7 @@ const DISHONEST: usize = 0;
 
 impl Striker<'_> {
     fn any_backend(&mut self) -> usize {
-        self.random.below(2) as usize
+        self.random.usize(..2)
     }
 
     async fn let_be(&mut self, number: usize, mode: Mode) {

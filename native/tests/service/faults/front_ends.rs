@@ -8,7 +8,7 @@ const SKEW: i64 = 60;
 
 impl Striker<'_> {
     pub(super) async fn kill_front_end(&mut self) {
-        let turn = self.random.below(FRONT_ENDS as u64 - 1) as usize;
+        let turn = self.random.usize(..FRONT_ENDS - 1);
         self.world.front_ends[turn].kill();
         self.world.balancer.killed(turn);
         self.last().await;

@@ -8,7 +8,8 @@ mod store;
 
 use std::time::Duration;
 
-use crate::random::Random;
+use fastrand::Rng;
+
 use crate::world::{World, faketime};
 
 /// A fault.
@@ -94,7 +95,7 @@ impl Fault {
 /// What faults work with.
 pub(crate) struct Striker<'a> {
     pub(crate) world: &'a mut World,
-    pub(crate) random: &'a mut Random,
+    pub(crate) random: &'a mut Rng,
     /// How long a fault lasts.
     pub(crate) length: Duration,
 }

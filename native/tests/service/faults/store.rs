@@ -6,7 +6,7 @@ use crate::servers::wait_until;
 impl Striker<'_> {
     fn any_master(&mut self) -> usize {
         let masters = self.world.servers.masters();
-        masters[self.random.below(masters.len() as u64) as usize]
+        masters[self.random.usize(..masters.len())]
     }
 
     /// It comes back empty before a replica takes over.
