@@ -1,5 +1,7 @@
 //! Follows a development chain that leaves its branch, or is ahead of the clock.
 
+use crate::common;
+
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,10 +16,8 @@ use rootlight::local::{ImportError, LocalChain};
 use rootlight::types::B256;
 use rootlight_native::follow::{Fetched, FollowError, FollowOptions, Target, follow};
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_native::service::Service as _;
 use rootlight_native::store::{Persist, Store};
-use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
-use serde_json::value::RawValue;
+use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::{Value, json};
 
 /// Bound for what takes a second.
@@ -36,11 +36,8 @@ impl Dev {
     }
 
     async fn ask(&self, method: &str, params: &str) -> Value {
-        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        let answer = self.0.answer(message.into_bytes()).await.body().unwrap();
-        let mut answer: Value = serde_json::from_str(&answer).unwrap();
-        assert!(answer["error"].is_null(), "{method} {params}: {answer}");
-        answer["result"].take()
+        let result = common::outcome(&self.0, method, serde_json::from_str(params).unwrap()).await;
+        result.unwrap_or_else(|error| panic!("{method} {params}: {error}"))
     }
 
     async fn mine(&self, blocks: u64) {
@@ -56,15 +53,7 @@ impl Dev {
 
 impl Upstream for Dev {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
-            let mut answers = Vec::new();
-            for call in calls {
-                let result = self.ask(call.method, &call.params).await;
-                let raw = RawValue::from_string(result.to_string());
-                answers.push(raw.map_err(|error| UpstreamError::Malformed(error.to_string())));
-            }
-            answers
-        })
+        common::answers(&self.0, calls)
     }
 
     fn name(&self) -> &str {

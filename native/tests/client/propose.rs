@@ -1,7 +1,8 @@
 //! Checkpoint proposals that several sources must confirm.
 
+use crate::common::recording;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -12,16 +13,10 @@ use rootlight_native::replay::Replay;
 use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::value::RawValue;
 
-/// The recording in this repository: blocks 0 to 75 of a development network.
-fn recording() -> Arc<Replay> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
-    Arc::new(Replay::open(&folder).unwrap())
-}
-
 /// A source that replaces text in honest responses.
 struct Changed {
     name: &'static str,
-    true_one: Arc<Replay>,
+    true_one: Replay,
     changes: BTreeMap<String, String>,
 }
 

@@ -1,5 +1,7 @@
 //! The light service with upstreams that are slow, broken or changing.
 
+use crate::common::recording;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -51,9 +53,7 @@ fn moody() -> Arc<Moody> {
 }
 
 fn announcing(heads: Option<Arc<Notify>>) -> Arc<Moody> {
-    let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz")).unwrap();
-    let replay = Replay::from_gzip("embedded", &bytes).unwrap();
-    Arc::new(Moody { replay, down: false.into(), hanging: false.into(), asked: 0.into(), heads })
+    Arc::new(Moody { replay: recording(), down: false.into(), hanging: false.into(), asked: 0.into(), heads })
 }
 
 fn options() -> LightOptions {

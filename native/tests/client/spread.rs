@@ -1,6 +1,6 @@
 //! A light client that spreads its requests over equal upstreams, and asks a second one when the first is slow.
 
-use crate::common;
+use crate::common::{self, ask};
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::service::Service;
-use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
+use rootlight_native::upstream::{Upstream, UpstreamResult};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 /// Accounts that are asked about: more rounds than the budget allows to send twice in vain.
 const ACCOUNTS: u32 = 60;
@@ -33,12 +33,6 @@ struct Backend {
     /// Whether it never answers a transaction.
     swallows: AtomicBool,
     proofs: AtomicUsize,
-}
-
-async fn ask(service: &dyn Service, method: &str, params: &Value) -> Value {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let body = service.answer(message.to_string().into_bytes()).await.body().unwrap();
-    serde_json::from_str(&body).unwrap()
 }
 
 fn address(account: u32) -> String {
@@ -58,14 +52,7 @@ impl Backend {
         if request.sends() && self.swallows.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
-        let params: Value = serde_json::from_str(&request.params).unwrap();
-        let mut answer = ask(&*self.chain, request.method, &params).await;
-        if let Some(error) = answer.get("error") {
-            let (code, message) =
-                (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().into());
-            return Err(UpstreamError::Rpc { code, message, data: None });
-        }
-        let mut text = answer["result"].take().to_string();
+        let mut text = common::answered(&*self.chain, request).await?.get().to_owned();
         if is_proof && self.lies.load(Ordering::SeqCst) {
             let node = text.find(r#""accountProof":["0x"#).unwrap() + 40;
             let other = if text.as_bytes()[node] == b'0' { "1" } else { "0" };
@@ -103,10 +90,10 @@ impl World {
         };
         let backends = ["first", "second"].map(backend);
         for account in 0..2 * ACCOUNTS {
-            ask(&*chain, "anvil_setBalance", &json!([address(account), "0x1"])).await;
+            ask(&*chain, "anvil_setBalance", json!([address(account), "0x1"])).await;
         }
-        ask(&*chain, "evm_mine", &json!([])).await;
-        let genesis = ask(&*chain, "eth_getBlockByNumber", &json!(["0x0", false])).await;
+        ask(&*chain, "evm_mine", json!([])).await;
+        let genesis = ask(&*chain, "eth_getBlockByNumber", json!(["0x0", false])).await;
         let hash = genesis["result"]["hash"].as_str().unwrap();
         let network = Network::regtest();
         let start = start_checkpoint(Some(&format!("0:{hash}")), &network).unwrap();
@@ -125,7 +112,7 @@ impl World {
     /// Asks about accounts one after another, most of which need a proof of their own.
     async fn ask_all(&self, accounts: Range<u32>) {
         for account in accounts {
-            let proven = ask(&self.light, "eth_getBalance", &json!([address(account), "latest"])).await;
+            let proven = ask(&self.light, "eth_getBalance", json!([address(account), "latest"])).await;
             assert_eq!(proven["result"], "0x1", "{proven}");
             // The turn depends on the time.
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -182,9 +169,9 @@ async fn an_upstream_that_swallows_transactions_holds_up_none() {
     world.backends[0].swallows.store(true, Ordering::SeqCst);
     for nonce in 0..4 {
         let fields = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3b9aca00", "nonce": format!("{nonce:#x}")}]);
-        let mut signed = ask(&*world.chain, "eth_signTransaction", &fields).await["result"].take();
+        let mut signed = ask(&*world.chain, "eth_signTransaction", fields).await["result"].take();
         let raw = if signed["raw"].is_string() { signed["raw"].take() } else { signed };
-        let sent = ask(&world.light, "eth_sendRawTransaction", &json!([raw])).await;
+        let sent = ask(&world.light, "eth_sendRawTransaction", json!([raw])).await;
         assert!(sent["result"].is_string(), "{sent}");
     }
     assert_eq!(world.demerits(), [0, 0]);
@@ -198,7 +185,7 @@ async fn a_false_answer_of_the_spare_is_its_own() {
     world.backends[1].lies.store(true, Ordering::SeqCst);
     // The liar is the spare of some of these, and asked first by the others, until it rests.
     for account in 0..6 {
-        let proven = ask(&world.light, "eth_getBalance", &json!([address(account), "latest"])).await;
+        let proven = ask(&world.light, "eth_getBalance", json!([address(account), "latest"])).await;
         assert_eq!(proven["result"], "0x1", "{proven}");
     }
     let [slow, liar] = world.demerits();

@@ -1,6 +1,6 @@
 //! The light client's store: warm starts, other checkpoints and networks, crashes and damage.
 
-use crate::common;
+use crate::common::{self, ask};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -163,12 +163,6 @@ fn options() -> LightOptions {
 fn resume(node: &Arc<Node>, folder: &Path) -> Result<LightService, StoreError> {
     let start = checkpoint(&node.headers);
     LightService::resume(Network::mainnet(), start, vec![node.clone()], options(), folder)
-}
-
-async fn ask(service: &LightService, method: &str, params: Value) -> Value {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
 /// Waits for the head; returns its number and raw header.

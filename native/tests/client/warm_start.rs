@@ -3,6 +3,8 @@
 //!
 //! The headers are mined here at minimal difficulty and are as long as those of the main network.
 
+use crate::common::ask;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -16,7 +18,6 @@ use rootlight::light::{HeaderSync, PAGE_HEADERS, Page, SyncOptions, UpstreamRequ
 use rootlight::types::rlp::list_of;
 use rootlight::types::{Bloom, Header, HeaderForm, MERGED_MINING_TAG, SealedHeader, uncles_hash};
 use rootlight_native::light::{FILE, HeaderStore, LightOptions, LightService};
-use rootlight_native::service::Service;
 use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -156,12 +157,6 @@ impl Upstream for Newest {
     fn name(&self) -> &str {
         "newest"
     }
-}
-
-async fn ask(service: &LightService, method: &str, params: Value) -> Value {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
 /// A store, and what a client needs to start from it.

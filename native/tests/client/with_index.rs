@@ -1,6 +1,6 @@
 //! A light client whose backend has an index in PostgreSQL before it.
 
-use crate::common;
+use crate::common::{self, ask};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -163,12 +163,6 @@ async fn load(server: &PostgresServer, recorded: SharedUpstream, traces: bool) {
         observer: Arc::new(|_| {}),
     };
     loader.run().await.unwrap();
-}
-
-async fn ask(service: &LightService, method: &str, params: Value) -> Value {
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
 /// The backend has neither bodies nor receipts, so everything here is from the index.

@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
-use crate::front_ends::{World, ask_of};
+use crate::common::outcome;
+use crate::front_ends::World;
 
 /// The front end that has the lead, when exactly one has it.
 async fn lead(world: &World) -> usize {
@@ -40,10 +41,10 @@ async fn one_front_end_asks_for_the_contents_of_new_blocks() {
         let block = one_block(&world).await;
         for front_end in &world.front_ends {
             let logs =
-                ask_of(&**front_end, "eth_getLogs", json!([{"blockHash": block["hash"]}])).await.unwrap();
+                outcome(&**front_end, "eth_getLogs", json!([{"blockHash": block["hash"]}])).await.unwrap();
             assert_eq!(logs.as_array().unwrap().len(), 1);
             let receipts =
-                ask_of(&**front_end, "eth_getBlockReceipts", json!([block["hash"]])).await.unwrap();
+                outcome(&**front_end, "eth_getBlockReceipts", json!([block["hash"]])).await.unwrap();
             assert_eq!(receipts.as_array().unwrap().len(), 2);
         }
     }
@@ -90,7 +91,7 @@ async fn whoever_writes_to_the_store_tells_no_front_end_of_blocks() {
         let block = world.ask("eth_getBlockByNumber", json!(["latest", false])).await;
         for front_end in &world.front_ends {
             let logs =
-                ask_of(&**front_end, "eth_getLogs", json!([{"blockHash": block["hash"]}])).await.unwrap();
+                outcome(&**front_end, "eth_getLogs", json!([{"blockHash": block["hash"]}])).await.unwrap();
             assert_eq!(logs.as_array().unwrap().len(), 1);
         }
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use rootlight_native::service::Service as _;
 use serde_json::{Value, json};
 
-use crate::front_ends::{World, ask_of};
+use crate::common::outcome;
+use crate::front_ends::World;
 use crate::pending::{ask, caller};
 use crate::servers::Servers;
 
@@ -45,7 +46,7 @@ async fn the_filters_of_one_owner_take_no_more_than_their_budget_of_bytes() {
         assert!(total <= OWN_BYTES, "{total} bytes");
     }
     // The oldest had to go, and the newest are there.
-    let first = ask_of(&*world.front_ends[0], "eth_getFilterChanges", json!([ids[0]])).await;
+    let first = outcome(&*world.front_ends[0], "eth_getFilterChanges", json!([ids[0]])).await;
     assert_eq!(first.unwrap_err()["code"], -32000);
     for id in &ids[6..] {
         assert!(bytes(&world, id).await > 120_000);
@@ -74,7 +75,7 @@ async fn a_store_that_is_nearly_full_takes_no_new_filters_and_goes_on_otherwise(
     let used = info.lines().find_map(|line| line.trim().strip_prefix("used_memory:")).unwrap();
     let most = used.parse::<u64>().unwrap() * 5 / 4;
     assert_eq!(world.servers.ask(0, &format!("CONFIG SET maxmemory {most}")), "OK");
-    let refused = ask_of(&*world.front_ends[0], "eth_newBlockFilter", json!([])).await.unwrap_err();
+    let refused = outcome(&*world.front_ends[0], "eth_newBlockFilter", json!([])).await.unwrap_err();
     assert!(
         refused["code"] == -32002 && refused["message"].as_str().unwrap().contains("no room"),
         "{refused}"

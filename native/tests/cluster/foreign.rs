@@ -6,7 +6,8 @@ use std::time::Duration;
 use rootlight_native::cluster::store::{HotStore, Script};
 use serde_json::{Value, json};
 
-use crate::front_ends::{ALICE, World, ask_of};
+use crate::common::outcome;
+use crate::front_ends::{ALICE, World};
 use crate::servers::Servers;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -172,7 +173,7 @@ async fn callers_learn_nothing_of_the_store_when_it_refuses() {
         for (method, params) in [("eth_newBlockFilter", json!([])), ("eth_getFilterChanges", json!([filter]))]
         {
             // The head is not agreed on either, so the light client says so first if its time has come.
-            let refused = ask_of(&*world.front_ends[0], method, params).await.unwrap_err();
+            let refused = outcome(&*world.front_ends[0], method, params).await.unwrap_err();
             let text = refused["message"].as_str().unwrap().to_lowercase();
             let inside = ["noreplicas", "oom", "store", "redis", "script", "rootlight", "foreign", "command"];
             assert!(refused["code"] == -32002, "{refused}");
@@ -181,7 +182,7 @@ async fn callers_learn_nothing_of_the_store_when_it_refuses() {
         assert_eq!(world.servers.ask(0, &format!("CONFIG SET {name} 0")), "OK");
         world
             .until("the store again", async || {
-                ask_of(&*world.front_ends[0], "eth_newBlockFilter", json!([])).await.is_ok()
+                outcome(&*world.front_ends[0], "eth_newBlockFilter", json!([])).await.is_ok()
             })
             .await;
     }

@@ -17,11 +17,10 @@ use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::serve::{FrontEnd, FrontEndParts, NewBlocks};
 use rootlight_native::service::{Caller, Peer, Service, Terms};
-use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
-use serde_json::value::RawValue;
+use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::{Value, json};
 
-use crate::common;
+use crate::common::{self, outcome};
 use crate::servers::{Servers, cluster};
 
 pub(crate) const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -52,7 +51,8 @@ impl Upstream for Backend {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let mut results = Vec::new();
-            for UpstreamRequest { method, params } in requests {
+            for request in requests {
+                let method = request.method;
                 let is_fact = method == "eth_getProof" || method.contains("Receipt");
                 self.asked.fetch_add(usize::from(is_fact), Ordering::SeqCst);
                 if method == "eth_getProof"
@@ -60,17 +60,7 @@ impl Upstream for Backend {
                 {
                     first();
                 }
-                let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-                let body = self.chain.answer(message.into_bytes()).await.body().unwrap();
-                let mut answer: Value = serde_json::from_str(&body).unwrap();
-                results.push(match answer.get("error") {
-                    Some(error) => Err(UpstreamError::Rpc {
-                        code: error["code"].as_i64().unwrap(),
-                        message: error["message"].as_str().unwrap().into(),
-                        data: None,
-                    }),
-                    None => Ok(RawValue::from_string(answer["result"].take().to_string()).unwrap()),
-                });
+                results.push(common::answered(&*self.chain, request).await);
             }
             results
         })
@@ -96,16 +86,6 @@ pub(crate) struct World {
     pub(crate) prefix: String,
 }
 
-pub(crate) async fn ask_of(service: &dyn Service, method: &str, params: Value) -> Result<Value, Value> {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let body = service.answer(message.to_string().into_bytes()).await.body().unwrap();
-    let mut answer: Value = serde_json::from_str(&body).unwrap();
-    match answer.get_mut("error") {
-        Some(error) => Err(error.take()),
-        None => Ok(answer["result"].take()),
-    }
-}
-
 impl World {
     /// The value of a metric of a front end, by its name or a counter's.
     pub(crate) fn metric(&self, front_end: usize, name: &str) -> u64 {
@@ -126,8 +106,8 @@ impl World {
     pub(crate) async fn with(servers: Arc<Servers>, name: &str, front_ends: usize) -> Self {
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
         let deploy = json!([{"from": ALICE, "data": LOGS, "gas": "0x30d40"}]);
-        let hash = ask_of(&*chain, "eth_sendTransaction", deploy).await.unwrap();
-        let receipt = ask_of(&*chain, "eth_getTransactionReceipt", json!([hash])).await.unwrap();
+        let hash = outcome(&*chain, "eth_sendTransaction", deploy).await.unwrap();
+        let receipt = outcome(&*chain, "eth_getTransactionReceipt", json!([hash])).await.unwrap();
         let contract = receipt["contractAddress"].clone();
         let prefix = format!("front-ends-{name}");
         let next = AtomicUsize::new(0);
@@ -148,7 +128,7 @@ impl World {
         }
         for front_end in &world.front_ends {
             world
-                .until("a head", async || ask_of(&**front_end, "eth_blockNumber", json!([])).await.is_ok())
+                .until("a head", async || outcome(&**front_end, "eth_blockNumber", json!([])).await.is_ok())
                 .await;
         }
         world
@@ -196,12 +176,12 @@ impl World {
     /// Asks one front end after another.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Value {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.front_ends.len();
-        let answer = ask_of(&*self.front_ends[turn], method, params).await;
+        let answer = outcome(&*self.front_ends[turn], method, params).await;
         answer.unwrap_or_else(|error| panic!("{method} at front end {turn}: {error}"))
     }
 
     pub(crate) async fn of_chain(&self, method: &str, params: Value) -> Value {
-        ask_of(&*self.chain, method, params).await.unwrap()
+        outcome(&*self.chain, method, params).await.unwrap()
     }
 
     pub(crate) async fn log(&self) {
@@ -213,7 +193,8 @@ impl World {
     pub(crate) async fn reached(&self) {
         let head = self.of_chain("eth_blockNumber", json!([])).await;
         for front_end in &self.front_ends {
-            let shows = async || ask_of(&**front_end, "eth_blockNumber", json!([])).await == Ok(head.clone());
+            let shows =
+                async || outcome(&**front_end, "eth_blockNumber", json!([])).await == Ok(head.clone());
             self.until("the head", shows).await;
         }
     }
@@ -343,7 +324,7 @@ async fn a_reorganisation_is_shown_by_all_front_ends_at_once() {
     let head = world.of_chain("eth_blockNumber", json!([])).await;
     loop {
         let front_end = &world.front_ends[world.next.fetch_add(1, Ordering::Relaxed) % 3];
-        let block = ask_of(&**front_end, "eth_getBlockByNumber", json!([old["number"], false])).await;
+        let block = outcome(&**front_end, "eth_getBlockByNumber", json!([old["number"], false])).await;
         // The chain forgets blocks that it reverts, so that a front end that shows one cannot prove its transactions.
         let is_new = block.is_ok_and(|block| block["hash"] != old["hash"]);
         assert!(is_new || !turned, "an earlier branch after a later one");

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use rootlight_native::service::Service;
 use serde_json::{Value, json};
 
-use crate::front_ends::{World, ask_of};
+use crate::common::outcome;
+use crate::front_ends::World;
 
 /// Blocks until a block is final, and a few more.
 const LATER: usize = 125;
@@ -43,18 +44,18 @@ async fn an_answer_about_a_final_block_is_made_once_for_all_front_ends() {
     // While the block is not final nothing is kept.
     for front_end in &world.front_ends {
         for (method, params) in [&receipt, &balance] {
-            ask_of(&**front_end, method, params.clone()).await.unwrap();
+            outcome(&**front_end, method, params.clone()).await.unwrap();
         }
     }
     let before = asked(&world);
     assert!(before[1] > 0, "the second front end has asked for proofs of its own");
     mine(&world, LATER).await;
     let code = ("eth_getCode", json!([BOB, "0x1"]));
-    let told = ask_of(&*world.front_ends[0], code.0, code.1.clone()).await.unwrap();
+    let told = outcome(&*world.front_ends[0], code.0, code.1.clone()).await.unwrap();
     written(&world, 1).await;
     let before = asked(&world);
     for _ in 0..3 {
-        assert_eq!(ask_of(&*world.front_ends[1], code.0, code.1.clone()).await.unwrap(), told);
+        assert_eq!(outcome(&*world.front_ends[1], code.0, code.1.clone()).await.unwrap(), told);
     }
     assert_eq!(asked(&world), before, "nothing is proven again");
     let found = ["kept_answers_store", "kept_answers_memory"].map(|name| world.metric(1, name));
@@ -70,7 +71,7 @@ async fn what_others_write_to_the_store_is_no_answer() {
     let Some(world) = World::new("forged", 2).await else { return };
     mine(&world, LATER).await;
     let code = json!([BOB, "0x1"]);
-    let told = ask_of(&*world.front_ends[0], "eth_getCode", code.clone()).await.unwrap();
+    let told = outcome(&*world.front_ends[0], "eth_getCode", code.clone()).await.unwrap();
     written(&world, 1).await;
     // The answers in the store are replaced by another one of the service, and by nonsense.
     let answers = || -> Vec<String> {
@@ -83,7 +84,7 @@ async fn what_others_write_to_the_store_is_no_answer() {
     let server = world.servers.server_of(&first[0]);
     assert_eq!(world.servers.ask(server, &format!("SET {} nonsense", first[0])), "OK");
     let before = asked(&world);
-    assert_eq!(ask_of(&*world.front_ends[1], "eth_getCode", code).await.unwrap(), told);
+    assert_eq!(outcome(&*world.front_ends[1], "eth_getCode", code).await.unwrap(), told);
     assert_eq!(world.metric(1, "kept_answers_store"), 0);
     assert!(asked(&world)[1] > before[1], "the second front end has proven it itself");
 }
@@ -97,13 +98,13 @@ async fn a_deep_reorganisation_brings_back_no_answer_of_the_other_branch() {
     let number = world.of_chain("eth_blockNumber", json!([])).await;
     mine(&world, LATER).await;
     let balance = json!([BOB, number]);
-    let paid = ask_of(&*world.front_ends[0], "eth_getBalance", balance.clone()).await.unwrap();
+    let paid = outcome(&*world.front_ends[0], "eth_getBalance", balance.clone()).await.unwrap();
     assert_eq!(paid, world.of_chain("eth_getBalance", balance.clone()).await);
     world.of_chain("evm_revert", json!([start])).await;
     mine(&world, LATER + 20).await;
     let unpaid = world.of_chain("eth_getBalance", balance.clone()).await;
     assert_ne!(paid, unpaid);
     for front_end in &world.front_ends {
-        assert_eq!(ask_of(&**front_end, "eth_getBalance", balance.clone()).await.unwrap(), unpaid);
+        assert_eq!(outcome(&**front_end, "eth_getBalance", balance.clone()).await.unwrap(), unpaid);
     }
 }

@@ -7,7 +7,8 @@ use rootlight_native::cluster::store::Script;
 use rootlight_native::service::Service as _;
 use serde_json::{Value, json};
 
-use crate::front_ends::{ALICE, World, ask_of, number};
+use crate::common::outcome;
+use crate::front_ends::{ALICE, World, number};
 use crate::servers::Servers;
 
 /// Longer than a front end tries to put a filter back.
@@ -43,7 +44,7 @@ async fn a_poll_that_failed_while_the_store_stalled_loses_no_event() {
     // The caller asks again, as it was told.
     world
         .until("a poll", async || {
-            let answer = ask_of(&*world.front_ends[0], "eth_getFilterChanges", json!([filter])).await;
+            let answer = outcome(&*world.front_ends[0], "eth_getFilterChanges", json!([filter])).await;
             match answer {
                 Ok(found) => {
                     assert_eq!(found, json!([new]));
@@ -79,7 +80,7 @@ async fn front_ends_rest_between_reports_while_the_store_is_away() {
 /// too late.
 async fn waits_for_the_next_block(world: &World) -> bool {
     let front_end = &*world.front_ends[0];
-    let next = number(&ask_of(front_end, "eth_blockNumber", json!([])).await.unwrap()) + 1;
+    let next = number(&outcome(front_end, "eth_blockNumber", json!([])).await.unwrap()) + 1;
     let block = |number: u64| json!([format!("{number:#x}"), false]);
     let range = json!([{"fromBlock": format!("{next:#x}"), "toBlock": format!("{next:#x}")}]);
     let mined = async {
@@ -87,9 +88,9 @@ async fn waits_for_the_next_block(world: &World) -> bool {
         world.log().await;
     };
     let (found, logs, far, ()) = tokio::join!(
-        ask_of(front_end, "eth_getBlockByNumber", block(next)),
-        ask_of(front_end, "eth_getLogs", range),
-        ask_of(front_end, "eth_getBlockByNumber", block(next + 100)),
+        outcome(front_end, "eth_getBlockByNumber", block(next)),
+        outcome(front_end, "eth_getLogs", range),
+        outcome(front_end, "eth_getBlockByNumber", block(next + 100)),
         mined
     );
     assert_eq!(far, Ok(Value::Null));
@@ -115,7 +116,7 @@ async fn without_the_store_messages_wait_for_blocks_that_other_front_ends_may_sh
     world.servers.kill(0);
     let store = &world.stores[0];
     world.until("the store is down", async || store.metrics().refused() > 0).await;
-    let is_alone = async || ask_of(&*world.front_ends[0], "eth_blockNumber", json!([])).await.is_ok();
+    let is_alone = async || outcome(&*world.front_ends[0], "eth_blockNumber", json!([])).await.is_ok();
     world.until("it goes on alone", is_alone).await;
     for attempt in 1.. {
         if waits_for_the_next_block(&world).await {
@@ -167,12 +168,12 @@ async fn a_front_end_that_refuses_messages_refuses_those_about_next_blocks_at_on
         }
     });
     let front_end = &*world.front_ends[0];
-    let refused = async || ask_of(front_end, "eth_blockNumber", json!([])).await;
+    let refused = async || outcome(front_end, "eth_blockNumber", json!([])).await;
     world.until("it is left out", async || refused().await.is_err()).await;
     // On a busy machine an answer may take as long as the wait for a block; not each time.
     for attempt in 1.. {
         let asked = Instant::now();
-        let error = ask_of(front_end, "eth_getBlockByNumber", json!(["0x2", false])).await.unwrap_err();
+        let error = outcome(front_end, "eth_getBlockByNumber", json!(["0x2", false])).await.unwrap_err();
         assert_eq!(error["code"], -32002, "{error}");
         if asked.elapsed() < Duration::from_millis(1_500) {
             break;

@@ -17,8 +17,8 @@ use rootlight_native::service::Service;
 use rootlight_native::upstream::SharedUpstream;
 use serde_json::{Value, json};
 
-use crate::common;
-use crate::front_ends::{Backend, ask_of, number};
+use crate::common::{self, outcome};
+use crate::front_ends::{Backend, number};
 use crate::servers::wait_until;
 
 /// Where the client starts; it also knows the 449 headers below.
@@ -55,8 +55,8 @@ async fn deploy(chain: &LocalService, from: &Value, code: &str) -> Value {
     let (push, offset) = (0x5f + length, 32 - length);
     let data = format!("0x{push:02x}{code}5f5260{length:02x}60{offset:02x}f3");
     let call = json!([{ "from": from, "data": data, "gas": "0x30d40" }]);
-    let hash = ask_of(chain, "eth_sendTransaction", call).await.unwrap();
-    let receipt = ask_of(chain, "eth_getTransactionReceipt", json!([hash])).await.unwrap();
+    let hash = outcome(chain, "eth_sendTransaction", call).await.unwrap();
+    let receipt = outcome(chain, "eth_getTransactionReceipt", json!([hash])).await.unwrap();
     receipt["contractAddress"].clone()
 }
 
@@ -65,7 +65,7 @@ impl World {
         let postgres = postgres()?;
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
         let accounts =
-            ask_of(&*chain, "eth_accounts", json!([])).await.unwrap().as_array().unwrap()[..4].to_vec();
+            outcome(&*chain, "eth_accounts", json!([])).await.unwrap().as_array().unwrap()[..4].to_vec();
         let mut contracts = vec![deploy(&chain, &accounts[0], FACTORY).await];
         let callee = contracts[0].as_str().unwrap()[2..].to_owned();
         // One that calls the first, one that destructs itself, two that fail.
@@ -73,26 +73,26 @@ impl World {
             contracts.push(deploy(&chain, &accounts[1], code).await);
         }
         let (mut hashes, mut turn) = (Vec::new(), 0_usize);
-        while number(&ask_of(&*chain, "eth_blockNumber", json!([])).await.unwrap()) < BUSY {
+        while number(&outcome(&*chain, "eth_blockNumber", json!([])).await.unwrap()) < BUSY {
             turn += 1;
             let from = &accounts[turn % 3];
             let to = contracts.get(turn % 7).unwrap_or(&accounts[3]);
             let call = json!([{ "from": from, "to": to, "gas": "0x30d40", "gasPrice": "0x3938700" }]);
             // A transaction that fails is mined all the same, and reported as an error.
-            let _ = ask_of(&*chain, "eth_sendTransaction", call).await;
+            let _ = outcome(&*chain, "eth_sendTransaction", call).await;
         }
         for at in 1..=BUSY {
             let block =
-                ask_of(&*chain, "eth_getBlockByNumber", json!([format!("{at:#x}"), false])).await.unwrap();
+                outcome(&*chain, "eth_getBlockByNumber", json!([format!("{at:#x}"), false])).await.unwrap();
             hashes.extend(block["transactions"].as_array().unwrap().clone());
         }
-        ask_of(&*chain, "hardhat_mine", json!(["0x200"])).await.unwrap();
+        outcome(&*chain, "hardhat_mine", json!(["0x200"])).await.unwrap();
         let url = postgres.database().await;
         let database = Database::parse(&url, client_config()).unwrap();
         let hash = |block: Value| block["hash"].as_str().unwrap().to_owned();
-        let genesis = hash(ask_of(&*chain, "eth_getBlockByNumber", json!(["0x0", false])).await.unwrap());
+        let genesis = hash(outcome(&*chain, "eth_getBlockByNumber", json!(["0x0", false])).await.unwrap());
         let above = hash(
-            ask_of(&*chain, "eth_getBlockByNumber", json!([format!("{START:#x}"), false])).await.unwrap(),
+            outcome(&*chain, "eth_getBlockByNumber", json!([format!("{START:#x}"), false])).await.unwrap(),
         );
         let start = format!("0:{genesis}");
         load(&chain, &database, &start).await;
@@ -110,18 +110,18 @@ impl World {
     async fn both(&self, method: &str, params: Value) -> (Value, Value) {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let body = self.front.answer(message.to_string().into_bytes()).await.body().unwrap();
-        (serde_json::from_str(&body).unwrap(), ask_of(&*self.chain, method, params).await.unwrap())
+        (serde_json::from_str(&body).unwrap(), outcome(&*self.chain, method, params).await.unwrap())
     }
 
     async fn head(&self) -> u64 {
-        number(&ask_of(&*self.chain, "eth_blockNumber", json!([])).await.unwrap())
+        number(&outcome(&*self.chain, "eth_blockNumber", json!([])).await.unwrap())
     }
 
     /// Waits until the client has the chain's head.
     async fn reached(&self) {
         let head = self.head().await;
         wait_until("the head", || async {
-            ask_of(&self.front, "eth_blockNumber", json!([])).await.is_ok_and(|found| number(&found) == head)
+            outcome(&self.front, "eth_blockNumber", json!([])).await.is_ok_and(|found| number(&found) == head)
         })
         .await;
     }
@@ -238,7 +238,7 @@ fn filters_of_traces_give_what_the_chain_gives() {
 async fn pages_and_newer_blocks(world: &World) {
     for turn in 0..3 {
         let call = json!([{ "from": world.accounts[turn], "to": world.contracts[1], "gas": "0x30d40", "gasPrice": "0x3938700" }]);
-        ask_of(&*world.chain, "eth_sendTransaction", call).await.unwrap();
+        outcome(&*world.chain, "eth_sendTransaction", call).await.unwrap();
     }
     world.reached().await;
     let to = json!({ "toAddress": world.contracts[1] });
@@ -257,8 +257,8 @@ async fn pages_and_newer_blocks(world: &World) {
         (json!({ "count": 10_001 }), "Count value too big"),
         (json!({ "after": 10_001 }), "After value too big"),
     ] {
-        let refused = ask_of(&world.front, "trace_filter", json!([filter])).await.unwrap_err();
-        let truth = ask_of(&*world.chain, "trace_filter", json!([filter])).await.unwrap_err();
+        let refused = outcome(&world.front, "trace_filter", json!([filter])).await.unwrap_err();
+        let truth = outcome(&*world.chain, "trace_filter", json!([filter])).await.unwrap_err();
         assert_eq!(refused, truth);
         assert!(
             refused["message"].as_str().unwrap().to_lowercase().contains(&text.to_lowercase()),
@@ -269,10 +269,10 @@ async fn pages_and_newer_blocks(world: &World) {
     let client = world.database.connect().await.unwrap();
     client.batch_execute("UPDATE rootlight.ranges SET traces_next = 20 WHERE first_block = 0").await.unwrap();
     let lacks =
-        ask_of(&world.front, "trace_filter", json!([{ "fromBlock": "0x5", "toBlock": "0x16" }])).await;
+        outcome(&world.front, "trace_filter", json!([{ "fromBlock": "0x5", "toBlock": "0x16" }])).await;
     let lacks = lacks.unwrap_err();
     assert!(lacks["message"].as_str().unwrap().contains("no complete traces of blocks 5 to 22"), "{lacks}");
-    let lacks = ask_of(&world.front, "trace_block", json!(["0x14"])).await.unwrap_err();
+    let lacks = outcome(&world.front, "trace_block", json!(["0x14"])).await.unwrap_err();
     assert!(lacks["message"].as_str().unwrap().contains("older than"), "{lacks}");
     // The next run of the indexer cannot store what is there.
     client.batch_execute("DELETE FROM rootlight.traces WHERE block_number BETWEEN 20 AND 149").await.unwrap();

@@ -1,5 +1,7 @@
 //! Set-up shared by the tests.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unused_imports, unreachable_pub)]
+
+mod calls;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -18,6 +20,8 @@ use rootlight_native::server::{Control, Entry, Limits, Operations, Origins, Serv
 use rootlight_native::service::{Caller, HeldAnswer, Service};
 use serde_json::Value;
 use tokio::sync::oneshot;
+
+pub use self::calls::{answered, answers, ask, ask_as, outcome, recording};
 
 /// How long a test waits for a program.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -9,8 +9,9 @@ use rootlight_native::light::LightService;
 use serde_json::{Value, json};
 
 use crate::chain::RecordedChain;
+use crate::common::ask;
 use crate::hostile_peer::{Peer, Trick};
-use crate::recorded::{ask, light};
+use crate::recorded::light;
 
 /// The head of the chain; the recording has its state and that of block 60.
 const HEAD: u64 = 400;

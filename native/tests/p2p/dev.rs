@@ -18,8 +18,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::chain::serve;
-use crate::common::dev_chain;
-use crate::recorded::{ask, light};
+use crate::common::{ask, dev_chain};
+use crate::recorded::light;
 
 /// Waits until the light client has the development chain's head.
 pub(crate) async fn follows(light: &dyn rootlight_native::service::Service, head: &Value) {

@@ -18,8 +18,8 @@ use rootlight_p2p::rlpx::{NodeId, NodeKey};
 use serde_json::{Value, json};
 
 use crate::chain::RecordedChain;
+use crate::common::ask;
 use crate::liar::Liar;
-use crate::recorded::ask;
 
 /// Longest wait for what happens in any case; it only ends a test that hangs.
 const HANG: Duration = Duration::from_secs(240);

@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::chain::RecordedChain;
+use crate::common::ask;
 use crate::hostile_peer::{Peer, Trick, trick};
-use crate::recorded::ask;
 
 /// Scenarios of an ordinary run.
 const SCENARIOS: u64 = 16;

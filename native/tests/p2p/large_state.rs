@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::chain::serve;
-use crate::recorded::{ask, light};
+use crate::common::ask;
+use crate::recorded::light;
 
 /// Accounts of an ordinary run.
 const ACCOUNTS: u64 = 30_000;

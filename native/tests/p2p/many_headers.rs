@@ -16,7 +16,7 @@ mod chain;
 #[path = "../../examples/peer_headers/served.rs"]
 mod served;
 
-use crate::recorded::ask;
+use crate::common::ask;
 use chain::START;
 use served::{Served, network};
 

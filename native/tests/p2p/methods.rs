@@ -18,8 +18,8 @@ use rootlight_p2p::session::RateLimits;
 use serde_json::{Value, json};
 
 use crate::chain::serve_within;
-use crate::common;
-use crate::recorded::{ask, light_within};
+use crate::common::{self, ask};
+use crate::recorded::light_within;
 use crate::support::recording::Recording;
 
 /// Files of recorded requests. Those about keys, pools and mining concern local chains only and are left out.

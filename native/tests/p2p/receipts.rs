@@ -11,9 +11,9 @@ use rootlight_native::service::Service;
 use serde_json::{Value, json};
 
 use crate::chain::serve;
-use crate::common::dev_chain;
+use crate::common::{ask, dev_chain};
 use crate::dev::follows;
-use crate::recorded::{ask, light};
+use crate::recorded::light;
 
 /// Emits a log with topic 5, the word of the call and the word of cell 0, which it replaces; reverts without data.
 const EMITTER: &str = concat!(

@@ -16,6 +16,7 @@ use rootlight_p2p::session::RateLimits;
 use serde_json::{Value, json};
 
 use crate::chain::{RecordedChain, serve};
+use crate::common::ask;
 
 /// A light client that knows nothing but block 0 and these peers.
 pub(crate) async fn light(peers: &[PeerAddress], genesis: B256) -> LightService {
@@ -36,12 +37,6 @@ pub(crate) async fn light_within(peers: &[PeerAddress], genesis: B256, limits: R
     let light = LightService::start(Network::regtest(), checkpoint, upstreams, options);
     light.settled(Duration::from_secs(120)).await;
     light
-}
-
-pub(crate) async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
 /// The light client, and what it talks to, of the recorded chain up to this block.

@@ -17,10 +17,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::chain::{RecordedChain, serve};
-use crate::common::dev_chain;
+use crate::common::{ask, ask_as, dev_chain};
 use crate::dev::{Peer, follows};
 use crate::hostile_peer::{Peer as BentPeer, Trick, transactions};
-use crate::recorded::{ask, light};
+use crate::recorded::light;
 
 /// Longest wait of a well-behaved client beside others: much more than it needs, and less than one silence of a peer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -87,12 +87,6 @@ async fn a_peer_whose_answers_are_unsent_keeps_no_other_waiting() {
 /// A caller at an address of its own.
 fn caller(last: u8) -> Caller {
     Caller::new(Connection::new(std::net::IpAddr::from([192, 0, 2, last])), None)
-}
-
-async fn ask_as(service: &dyn Service, caller: &Caller, method: &str, params: Value) -> Value {
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let answer = service.answer_to(caller, message.to_string().into_bytes()).await;
-    serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
 /// Lets a caller ask many questions at a time until the tasks are dropped.

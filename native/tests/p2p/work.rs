@@ -15,8 +15,7 @@ use rootlight_native::upstream::SharedUpstream;
 use serde_json::{Value, json};
 
 use crate::chain::serve;
-use crate::common::dev_chain;
-use crate::recorded::ask;
+use crate::common::{ask, dev_chain};
 
 /// Seconds between blocks: 58 headers span a day, without a gap of more than half an hour.
 const SPACING: u64 = 1_500;

@@ -22,7 +22,7 @@ use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::Limits;
 use rootlight_native::service::{Caller, Peer, Service};
 use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
@@ -42,13 +42,7 @@ impl Dev {
     }
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, Value> {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let body = self.0.answer(message.into_bytes()).await.body().unwrap();
-        let mut answer: Value = serde_json::from_str(&body).unwrap();
-        match answer.get_mut("error") {
-            Some(error) => Err(error.take()),
-            None => Ok(answer["result"].take()),
-        }
+        common::outcome(&*self.0, method, params).await
     }
 
     async fn get(&self, method: &str, params: Value) -> Value {
@@ -77,10 +71,7 @@ impl Upstream for Dev {
                     || UpstreamError::Rpc { code: -32601, message: "method not found".into(), data: None };
                 results.push(match SERVICES.contains(&call.method) {
                     true => Err(missing()),
-                    false => match self.ask(call.method, serde_json::from_str(&call.params).unwrap()).await {
-                        Ok(value) => Ok(RawValue::from_string(value.to_string()).unwrap()),
-                        Err(_) => Err(missing()),
-                    },
+                    false => common::answered(&*self.0, call).await.map_err(|_| missing()),
                 });
             }
             results

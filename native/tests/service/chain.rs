@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use rootlight::dev::Mining;
 use rootlight_native::local::{LocalOptions, LocalService};
-use rootlight_native::service::Service as _;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, RwLock};
 
@@ -91,16 +90,10 @@ pub(crate) fn answer_key(method: &str, params: &Value) -> String {
     format!("{method} {params}")
 }
 
-async fn ask(service: &LocalService, method: &str, params: &Value) -> Value {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let body = service.answer(message.to_string().into_bytes()).await.body().unwrap();
-    serde_json::from_str(&body).unwrap()
-}
-
 impl Chain {
     pub(crate) async fn start() -> Arc<Self> {
         let service = common::dev_chain(Mining::Manual, LocalOptions::default());
-        let of = async |method, params| ask(&service, method, &params).await["result"].clone();
+        let of = async |method, params| common::ask(&*service, method, params).await["result"].clone();
         let deploy = json!([{"from": ALICE, "data": COUNTER, "gas": "0x30d40"}]);
         let hash = of("eth_sendTransaction", deploy).await;
         of("evm_mine", json!([])).await;
@@ -129,11 +122,7 @@ impl Chain {
     /// # Errors
     /// The error that it answers.
     pub(crate) async fn try_ask(&self, method: &str, params: Value) -> Result<Value, Value> {
-        let mut answer = ask(&self.service, method, &params).await;
-        match answer.get_mut("error") {
-            Some(error) => Err(error.take()),
-            None => Ok(answer["result"].take()),
-        }
+        common::outcome(&*self.service, method, params).await
     }
 
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Value {

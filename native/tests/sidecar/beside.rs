@@ -16,6 +16,8 @@ use rootlight_native::sidecar::{NodeStore, SidecarError, SidecarOptions, Sidecar
 use rootlight_native::upstream::{Upstream, UpstreamResult};
 use serde_json::{Value, json};
 
+use crate::common::{ask, recording};
+
 /// A store in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(Mutex<BTreeMap<B256, Bytes>>);
@@ -85,20 +87,13 @@ impl Upstream for Node {
 
 /// The recording in this repository.
 pub(crate) fn node() -> Arc<Node> {
-    let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz")).unwrap();
-    Node::new(Replay::from_gzip("embedded", &bytes).unwrap())
+    Node::new(recording())
 }
 
 impl Node {
     pub(crate) fn new(replay: Replay) -> Arc<Self> {
         Arc::new(Self { replay, asked: Mutex::default(), unwritten: Mutex::default() })
     }
-}
-
-pub(crate) async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = service.answer(message.to_string().into_bytes()).await.body().unwrap();
-    serde_json::from_str(&answer).unwrap()
 }
 
 /// The trie nodes and long values of the recording.

@@ -14,7 +14,8 @@ use rootlight_native::sidecar::{NodeChain, SidecarOptions, SidecarService};
 use rootlight_p2p::message::{ChunkRequest, Message, Request, Response};
 use serde_json::{Value, json};
 
-use crate::beside::{COW, Memory, ask, node, start, store};
+use crate::beside::{COW, Memory, node, start, store};
+use crate::common::ask;
 
 /// Serves the chain of a sidecar, and starts a light client of it.
 pub(crate) async fn light(chain: SharedChain) -> (PeerServer, LightService) {

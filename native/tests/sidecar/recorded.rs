@@ -20,8 +20,8 @@ use rootlight_native::upstream::{HttpConfig, Upstream, UpstreamResult, open_with
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::beside::{Node, ask, asked};
-use crate::common;
+use crate::beside::{Node, asked};
+use crate::common::{self, ask};
 
 /// An account of the genesis block.
 const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";

@@ -10,11 +10,11 @@ use rootlight::engine::DevNode;
 use rootlight::light::UpstreamRequest;
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::sidecar::{SidecarOptions, SidecarService};
-use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
-use serde_json::value::RawValue;
+use rootlight_native::upstream::{Upstream, UpstreamResult};
 use serde_json::{Value, json};
 
-use crate::beside::{Memory, ask};
+use crate::beside::Memory;
+use crate::common::{answers, ask, outcome};
 
 /// Deploys a contract that passes its data on to the Bridge, ignores whether this fails, and stores the outcome.
 const DEPLOY: &str = "0x6013600c60003960136000f3365f5f375f5f365f5f63010000065af15f5500";
@@ -35,9 +35,8 @@ impl Chain {
     }
 
     async fn get(&self, method: &str, params: Value) -> Value {
-        let mut answer = ask(&self.service, method, params).await;
-        assert!(answer["error"].is_null(), "{method}: {answer}");
-        answer["result"].take()
+        let result = outcome(&self.service, method, params).await;
+        result.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
     /// A store with the states of all blocks.
@@ -60,22 +59,7 @@ impl Chain {
 impl Upstream for Chain {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         self.asked.lock().unwrap().extend(calls.iter().map(|call| call.method));
-        Box::pin(async move {
-            let mut answers = Vec::new();
-            for call in calls {
-                let mut answer =
-                    ask(&self.service, call.method, serde_json::from_str(&call.params).unwrap()).await;
-                answers.push(match answer["error"]["code"].as_i64() {
-                    Some(code) => Err(UpstreamError::Rpc {
-                        code,
-                        message: answer["error"]["message"].to_string(),
-                        data: None,
-                    }),
-                    None => Ok(RawValue::from_string(answer["result"].take().to_string()).unwrap()),
-                });
-            }
-            answers
-        })
+        answers(&self.service, calls)
     }
 
     fn name(&self) -> &str {
