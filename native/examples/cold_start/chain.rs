@@ -157,7 +157,13 @@ fn noise(name: &[u8], number: u64) -> B256 {
     double_sha256(&[name, &number.to_be_bytes()].concat())
 }
 
-fn header(network: &Network, number: u64, parent: Option<&SealedHeader>, timestamp: u64) -> Header {
+/// The header of a block without its proof of work.
+pub(crate) fn header(
+    network: &Network,
+    number: u64,
+    parent: Option<&SealedHeader>,
+    timestamp: u64,
+) -> Header {
     let mut bloom = Bloom::ZERO;
     // The bloom of some transactions with logs.
     for index in 0..8 {
@@ -195,7 +201,8 @@ fn header(network: &Network, number: u64, parent: Option<&SealedHeader>, timesta
     header
 }
 
-fn mine(header: Header, fork_detection: &[u8; 12], network: &Network) -> SealedHeader {
+/// Mines a header, whose coinbase transaction is in a large Bitcoin block.
+pub(crate) fn mine(header: Header, fork_detection: &[u8; 12], network: &Network) -> SealedHeader {
     let hash = hash_to_commit(&header, fork_detection);
     let mut work = BitcoinWork::new(&hash, header.timestamp as u32);
     work.branch = (0..BRANCH).map(|level| noise(b"branch", header.number * 16 + u64::from(level))).collect();

@@ -1,7 +1,7 @@
 //! Measures the time from a light client's start to its first proven answer, with a short and a long chain in
 //! its store.
 //!
-//! The headers are mined here at minimal difficulty and are as long as those of the main network.
+//! The headers are mined at minimal difficulty and are as long as those of the main network.
 
 use crate::common::ask;
 
@@ -9,24 +9,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use alloy_primitives::{B256, U256, keccak256};
+use alloy_primitives::keccak256;
 use futures::future::BoxFuture;
-use rootlight::consensus::bitcoin::{double_sha256, hash_pair, sha256_midstate};
-use rootlight::consensus::coinbase::Coinbase;
-use rootlight::consensus::{Checkpoint, Network, difficulty, pow};
+use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::{HeaderSync, PAGE_HEADERS, Page, SyncOptions, UpstreamRequest, encode_headers};
 use rootlight::types::rlp::list_of;
-use rootlight::types::{Bloom, Header, HeaderForm, MERGED_MINING_TAG, SealedHeader, uncles_hash};
+use rootlight::types::{HeaderForm, SealedHeader};
 use rootlight_native::light::{FILE, HeaderStore, LightOptions, LightService};
 use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Number of the checkpoint, which lies above all network upgrades of the main network.
-const START: u64 = 9_000_000;
+// The headers of a cold start. It also has files of them.
+#[allow(dead_code)]
+#[path = "../../examples/cold_start/chain.rs"]
+mod chain;
 
-/// Number of headers below the checkpoint that the pages have room for.
-const BELOW: u64 = 449;
+use chain::{BELOW, START, mine};
 
 /// The main network's rules with minimal difficulty.
 fn network() -> Network {
@@ -35,66 +34,11 @@ fn network() -> Network {
     Network::from_json(text).unwrap()
 }
 
-/// Builds the header above `parent`, 14 seconds later, or without a parent the first header, at `first_time`.
+/// Mines the header above `parent`, 14 seconds later, or without a parent the first header, at `first_time`.
 fn header(network: &Network, parent: Option<&SealedHeader>, first_time: u64) -> SealedHeader {
     let number = parent.map_or(START, |parent| parent.number + 1);
-    let header = Header {
-        shape: network.header_shape(number),
-        parent_hash: parent.map_or(B256::repeat_byte(1), SealedHeader::hash),
-        uncles_hash: uncles_hash(&[]),
-        coinbase: Some(Default::default()),
-        state_root: keccak256(number.to_be_bytes()),
-        transactions_root: keccak256(b"transactions"),
-        receipts_root: keccak256(b"receipts"),
-        logs_bloom: Bloom::repeat_byte(3),
-        difficulty: U256::from(4).into(),
-        number,
-        gas_limit: U256::from(6_800_000).into(),
-        gas_used: 21_000,
-        timestamp: parent.map_or(first_time, |parent| parent.timestamp + 14),
-        extra_data: vec![7; 20].into(),
-        paid_fees: U256::from(1_000_000_000),
-        minimum_gas_price: U256::from(1_000).into(),
-        uncle_count: 0,
-        umm_root: Default::default(),
-        edges: Vec::new(),
-        base_event: Default::default(),
-        bitcoin_header: Default::default(),
-        merkle_proof: Default::default(),
-        coinbase_tx: Default::default(),
-    };
-    if let Some(parent) = parent {
-        assert_eq!(difficulty::expected(&header, parent, network), U256::from(4));
-    }
-    mined(header)
-}
-
-/// Mines a header, with a coinbase transaction of 200 bytes and a Merkle branch of 12 levels.
-fn mined(mut header: Header) -> SealedHeader {
-    let front = [0x11; 128];
-    let tag = [&MERGED_MINING_TAG[..], header.mining_base_hash().as_slice()].concat();
-    let tail = [&[0x20; 5][..], &tag, &[3; 80]].concat();
-    let count = (front.len() as u64).to_be_bytes();
-    header.coinbase_tx = [&count[..], sha256_midstate(&front).as_slice(), &tail].concat().into();
-    let siblings = [B256::repeat_byte(8); 12];
-    let leaf = Coinbase::parse(&header.coinbase_tx).unwrap().transaction_hash();
-    let root = siblings.iter().fold(leaf, hash_pair_of);
-    header.merkle_proof = siblings.concat().into();
-    let time = (header.timestamp as u32).to_le_bytes();
-    let mut bitcoin = [&[0x20; 4][..], &[0x33; 32], root.as_slice(), &time, &[7; 4]].concat();
-    for nonce in 0u32.. {
-        bitcoin.truncate(76);
-        bitcoin.extend(nonce.to_le_bytes());
-        if pow::meets_target(&double_sha256(&bitcoin), U256::from(4)) {
-            break;
-        }
-    }
-    header.bitcoin_header = bitcoin.into();
-    header.seal()
-}
-
-fn hash_pair_of(node: B256, sibling: &B256) -> B256 {
-    hash_pair(&node, sibling)
+    let time = parent.map_or(first_time, |parent| parent.timestamp + 14);
+    mine(chain::header(network, number, parent, time), &[0; 12], network)
 }
 
 /// Writes a store with this many headers above the checkpoint; returns the checkpoint and the newest header.
