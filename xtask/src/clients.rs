@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use crate::cargo::program;
-use crate::shell::{Cmd, Log, ask, find, root, target_dir};
+use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::Outcome;
-use crate::tools::{self, newer};
+use crate::tools;
 
 fn folder() -> PathBuf {
     root().join("tests/clients")
@@ -19,25 +19,16 @@ pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
 
 /// Installs web3.py in a Python environment under target/.
 pub(crate) fn python_packages(log: &mut Log) -> Outcome {
-    let (wanted, stamp) = (folder().join("requirements.txt"), environment().join("installed"));
-    if newer(&stamp, &wanted) {
-        return Ok("installed already".into());
-    }
-    if find("python3").is_none() || ask("python3", &["-c", "import ensurepip"]).is_none() {
-        tools::debian_packages(log, &["python3", "python3-venv"])?;
-    }
-    log.run(Cmd::new("python3 -m venv --clear").arg(environment()))?;
-    log.run(Cmd::program(&python()).args(&["-m", "pip", "install", "--quiet", "-r"]).arg(wanted))?;
-    std::fs::write(&stamp, "").map_err(|e| format!("{}: {e}", stamp.display()))?;
-    Ok("installed".into())
+    let wanted = folder().join("requirements.txt");
+    let text = std::fs::read_to_string(&wanted).map_err(|e| format!("{}: {e}", wanted.display()))?;
+    tools::python_packages(log, ENVIRONMENT, &text).map(|_| String::new())
 }
 
-fn environment() -> PathBuf {
-    target_dir().join("python")
-}
+/// The folder of the Python environment below target/.
+const ENVIRONMENT: &str = "python";
 
 fn python() -> PathBuf {
-    environment().join("bin/python")
+    target_dir().join(ENVIRONMENT).join("bin/python")
 }
 
 /// Tests in JavaScript of what answers at a URL.

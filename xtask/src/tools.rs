@@ -228,8 +228,29 @@ fn install(log: &mut Log, program: &str, package: &str, version: &str) -> Outcom
     }
 }
 
+/// Installs packages of Python in an environment under target/, unless it has those of the same list. Returns the folder of
+/// its programs.
+pub(crate) fn python_packages(log: &mut Log, environment: &str, list: &str) -> Result<PathBuf, String> {
+    let folder = target_dir().join(environment);
+    let (programs, installed) = (folder.join("bin"), folder.join("requirements.txt"));
+    if std::fs::read_to_string(&installed).is_ok_and(|text| text == list) {
+        return Ok(programs);
+    }
+    if find("python3").is_none() || ask("python3", &["-c", "import ensurepip"]).is_none() {
+        debian_packages(log, &["python3", "python3-venv"])?;
+    }
+    log.run(Cmd::new("python3 -m venv --clear").arg(&folder))?;
+    let wanted = folder.join("wanted.txt");
+    let written = |e: std::io::Error| format!("{}: {e}", wanted.display());
+    std::fs::write(&wanted, list).map_err(written)?;
+    let install = Cmd::program(&programs.join("python")).args(&["-m", "pip", "install", "--quiet", "-r"]);
+    log.run(install.arg(&wanted))?;
+    std::fs::rename(&wanted, &installed).map_err(written)?;
+    Ok(programs)
+}
+
 /// Whether a file exists that was written after another one.
-pub(crate) fn newer(made: &Path, from: &Path) -> bool {
+fn newer(made: &Path, from: &Path) -> bool {
     let age = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
     age(made).is_some() && age(made) >= age(from)
 }

