@@ -168,7 +168,7 @@ fn branches(random: &mut Rng) -> Vec<Branch> {
         let mut branch = trunk.fork();
         let more = if random.u64(..4) == 0 { 12 } else { 0 };
         for block in 0..2 + random.u64(..4) + more {
-            let uncles = (0..random.u64(..3) as u64).map(|n| branch.sibling(1_000 * mark + 10 * block + n));
+            let uncles = (0..random.u64(..3)).map(|n| branch.sibling(1_000 * mark + 10 * block + n));
             let uncles = uncles.collect();
             branch.grow(mark, uncles);
         }

@@ -26,7 +26,7 @@ async fn answers_that_pages_do_not_receive_leave_room_to_the_programs_of_their_a
         request.headers_mut().insert(ORIGIN, origin);
         let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
         for _ in 0..4 {
-            socket.send(Message::text((1 << 20).to_string())).await.unwrap();
+            socket.send(Message::text(super::of(1 << 20))).await.unwrap();
         }
         unread.push(socket);
     }
@@ -52,7 +52,7 @@ async fn a_body_of_a_page_waits_for_the_part_of_pages_alone() {
     let from = IpAddr::from([127, 0, 0, 3]);
     let client = reqwest::Client::builder().local_address(from).build().unwrap();
     let ask = |origin: Option<HeaderValue>| {
-        let body = format!("\"{}\"", "x".repeat(1 << 20));
+        let body = super::common::call_of(1 << 20);
         let request = client.post(server.url("/")).header(CONTENT_TYPE, "application/json").body(body);
         match origin {
             Some(origin) => request.header(ORIGIN, origin).send(),

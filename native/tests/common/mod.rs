@@ -65,6 +65,17 @@ pub fn run_with(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// A call of so many bytes.
+pub fn call_of(bytes: usize) -> String {
+    let frame = r#"{"id":1,"method":"m","params":[""]}"#;
+    format!(r#"{{"id":1,"method":"m","params":["{}"]}}"#, "x".repeat(bytes - frame.len()))
+}
+
+/// A response with a result of so many bytes.
+pub const fn response_of(bytes: usize) -> usize {
+    r#"{"jsonrpc":"2.0","id":1,"result":}"#.len() + bytes
+}
+
 /// A service whose answers depend on the message in ways that tests can observe.
 pub struct Echo;
 

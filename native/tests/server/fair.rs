@@ -106,7 +106,8 @@ async fn idle_connections_are_closed_for_new_ones() {
     }
     tokio::time::sleep(Duration::from_millis(1200)).await;
     for from in ["127.0.0.2", "127.0.0.1"] {
-        let asked = tokio::time::timeout(AT_ONCE * 2, ask(&server, from, &json!({"m": 1}))).await;
+        let asked =
+            tokio::time::timeout(AT_ONCE * 2, ask(&server, from, &json!({"id": 1, "method": "m"}))).await;
         assert!(asked.is_ok(), "{from}");
     }
 }
@@ -123,7 +124,7 @@ async fn idle_websockets_of_one_address_are_closed_for_other_addresses() {
     tokio::time::sleep(Duration::from_millis(1200)).await;
     assert!(websocket(&server, "127.0.0.1").await.is_none(), "not for a connection of the same address");
     let mut other = websocket(&server, "127.0.0.2").await.expect("a place");
-    other.send(Message::text("{}")).await.unwrap();
+    other.send(Message::text(r#"{"id":1,"method":"m"}"#)).await.unwrap();
     assert!(other.next().await.unwrap().unwrap().is_text());
 }
 
@@ -162,8 +163,11 @@ async fn a_client_that_does_not_read_http_answers_is_disconnected() {
         stream.write_all(request.as_bytes()).await.unwrap();
     }
     // The only place is free again.
-    let asked =
-        tokio::time::timeout(Duration::from_secs(20), ask(&server, "127.0.0.2", &json!({"m": 1}))).await;
+    let asked = tokio::time::timeout(
+        Duration::from_secs(20),
+        ask(&server, "127.0.0.2", &json!({"id": 1, "method": "m"})),
+    )
+    .await;
     assert!(asked.is_ok(), "still held");
 }
 

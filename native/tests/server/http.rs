@@ -83,7 +83,7 @@ async fn notifications_get_204() {
 async fn bodies_above_the_size_limit_are_413() {
     let server = start(config()).await;
     let limit = 5 * 1024 * 1024;
-    let exact = format!("\"{}\"", "x".repeat(limit - 2));
+    let exact = common::call_of(limit);
     assert_eq!(post(&server, "/", "application/json", exact.clone()).await.status(), StatusCode::OK);
     let response = post(&server, "/", "application/json", exact + " ").await;
     assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
@@ -95,14 +95,14 @@ async fn the_size_limit_holds_for_chunked_bodies() {
     let mut config = config();
     config.limits.message_bytes = 1000;
     let server = start(config).await;
-    let answer = raw(&server, &chunked(&"x".repeat(998))).await;
+    let answer = raw(&server, &chunked(1000)).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    let answer = raw(&server, &chunked(&"x".repeat(999))).await;
+    let answer = raw(&server, &chunked(1001)).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
 }
 
-fn chunked(text: &str) -> String {
-    let body = format!("\"{text}\"");
+fn chunked(bytes: usize) -> String {
+    let body = common::call_of(bytes);
     let (one, two) = body.split_at(5);
     format!(
         "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\

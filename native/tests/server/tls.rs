@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::common::{Echo, config};
+use crate::common::{self, Echo, config};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::CONTENT_TYPE;
 use rootlight_native::server::{Control, Operations, Server, ServerConfig, ServerError, TlsFiles};
@@ -122,7 +122,7 @@ async fn long_bodies_and_answers_pass_over_tls() {
     let body = format!(r#"{{"id":1,"method":"large","params":["{}"]}}"#, "x".repeat(3 << 20));
     let request =
         trusting("first.pem").post(server.url()).header(CONTENT_TYPE, "application/json").body(body);
-    assert_eq!(request.send().await.unwrap().text().await.unwrap().len(), (4 << 20) + 2);
+    assert_eq!(request.send().await.unwrap().text().await.unwrap().len(), common::response_of((4 << 20) + 2));
 }
 
 #[tokio::test]
