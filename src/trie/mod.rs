@@ -8,6 +8,7 @@ mod bits;
 mod by_hash;
 mod cell;
 mod edit;
+mod empty;
 pub mod limits;
 mod multiproof;
 mod node;
@@ -31,6 +32,7 @@ mod wrap;
 
 pub use bits::Bits;
 pub use by_hash::TrieNodes;
+pub use empty::EMPTY_ROOT;
 pub use multiproof::{ProvenNodes, connected, verify_multiproof};
 pub use node::{Child, Node, NodeStep, Value, parse_node};
 pub use node_error::{Field, NodeError, NodeRule, Place};
@@ -47,8 +49,3 @@ pub(crate) use source::{Waypoint, lookup_end};
 pub use store::{StoreFault, TrieStore};
 pub use tree::Trie;
 pub use wrap::unwrap_node;
-
-use alloy_primitives::{B256, b256};
-
-/// Root of an empty trie: keccak-256 of the single byte 0x80 (the RLP of an empty string).
-pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");
