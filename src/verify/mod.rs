@@ -21,6 +21,7 @@ mod render;
 mod report;
 mod root;
 mod root_kind;
+mod subject;
 
 use crate::consensus::Network;
 
@@ -34,43 +35,9 @@ pub use receipt::ReceiptProof;
 pub use report::{Check, Failure, NotProven, Report, Rule};
 pub use root::Root;
 pub use root_kind::RootKind;
+pub use subject::Subject;
 
 use input::Input;
-
-/// What a document is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
-    /// A header, or consecutive headers.
-    Header,
-    /// A block with its transactions.
-    Block,
-    /// A receipt with its trie nodes.
-    Receipt,
-    /// An `eth_getProof` result.
-    Account,
-}
-
-impl Subject {
-    /// Every subject.
-    pub const ALL: [Self; 4] = [Self::Header, Self::Block, Self::Receipt, Self::Account];
-
-    /// The name in reports and on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Header => "header",
-            Self::Block => "block",
-            Self::Receipt => "receipt",
-            Self::Account => "account",
-        }
-    }
-
-    /// The subject with this name.
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|subject| subject.name() == name)
-    }
-}
 
 /// Verifies a document. The report states what is proven, and which check failed if one did.
 #[must_use]
