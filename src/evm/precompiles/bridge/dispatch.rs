@@ -8,8 +8,8 @@ use super::super::CallType;
 use super::super::abi::{Arg, decode};
 use super::methods::{Action, CONFIRMATIONS, Method, RECEIVE_HEADERS, RELEASE_BTC};
 use super::payees::is_free;
-use super::session::Bridge;
-use super::{Carried, NativeCall, NativeHost, Refusal, store};
+use super::session::{Bridge, Carried};
+use super::{NativeCall, NativeHost, Refusal, store};
 use crate::consensus::Rule;
 
 /// Price in gas of data that call no method.

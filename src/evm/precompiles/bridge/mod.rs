@@ -18,15 +18,8 @@ mod store;
 mod whitelist;
 mod write;
 
-use alloc::vec::Vec;
-
-use alloy_primitives::Bytes;
-
 pub(super) use dispatch::{price, run};
 pub use payees::{federation_payees, is_free_transaction};
 use session::{Bridge, Done};
 
 use super::{NativeCall, NativeHost, Refusal};
-
-/// Cells that computing the price of a call changed, to be written if the call succeeds.
-pub(super) type Carried = Vec<(alloy_primitives::U256, Bytes)>;

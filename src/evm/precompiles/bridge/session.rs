@@ -1,14 +1,19 @@
 //! One call of the Bridge: what it reads, and the cells it writes.
 
+use alloc::vec::Vec;
+
 use alloy_primitives::{Address, Bytes, U256, keccak256};
 
 use super::super::{Precompile, cell_slot};
 use super::constants::Constants;
-use super::{Carried, NativeCall, NativeHost, Refusal};
+use super::{NativeCall, NativeHost, Refusal};
 use crate::consensus::Rule;
 
 /// The result of a method; `None` if the method returns nothing.
 pub(super) type Done = Result<Option<Bytes>, Refusal>;
+
+/// Cells that computing the price of a call changed, to be written if the call succeeds.
+pub(super) type Carried = Vec<(U256, Bytes)>;
 
 /// A running call.
 pub(super) struct Bridge<'b> {
