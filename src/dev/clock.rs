@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::DevError;
-
-/// The latest time that methods set. Later blocks have later timestamps, which fit 64 bits for as long as the host's clock
-/// runs.
-pub const LAST_TIME: u64 = 1 << 62;
+use super::limits::LAST_TIME;
 
 /// Determines the timestamp of the next block. All times are in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -5,12 +5,9 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::chain::{DevChain, Saved};
 use super::error::DevError;
+use super::limits::MAX_SNAPSHOTS;
 use crate::evm::precompiles::Precompile;
 use crate::state::World;
-
-/// The largest number of snapshots. A revert keeps its snapshot, so a test suite that takes one for each test adds one for
-/// each test. Snapshots share what they have in common, but each keeps what only its own branch has.
-pub const MAX_SNAPSHOTS: usize = 10_000;
 
 impl DevChain {
     /// Takes a snapshot of the chain and returns its number. Numbers start at 1.

@@ -43,7 +43,7 @@ pub enum DevError {
         parent: u64,
     },
     /// A time that leaves no room for later blocks.
-    #[error("Timestamp error: {0} is later than this chain can have: choose a time up to {last}, or remove a fixed interval of blocks", last = super::clock::LAST_TIME)]
+    #[error("Timestamp error: {0} is later than this chain can have: choose a time up to {last}, or remove a fixed interval of blocks", last = super::LAST_TIME)]
     Time(u64),
     /// More blocks in one request than [`MAX_BLOCKS_AT_ONCE`](super::MAX_BLOCKS_AT_ONCE).
     #[error("{0} blocks at once, at most {max}", max = super::MAX_BLOCKS_AT_ONCE)]

@@ -11,6 +11,7 @@
 //! | `control` | snapshots and direct changes of the state |
 //! | `pool` | the transaction pool |
 //! | `clock` | the timestamps of blocks |
+//! | `limits` | limits that errors name |
 //! | `key`, `mnemonic`, `wallet` | keys and accounts |
 //! | `typed_data` | the hash of typed data (EIP-712) |
 
@@ -22,6 +23,7 @@ mod config;
 mod control;
 mod error;
 mod key;
+mod limits;
 mod mine;
 mod mnemonic;
 mod options;
@@ -34,14 +36,14 @@ mod work;
 pub use approach::{Limits, MAX_BLOCKS_AT_ONCE};
 pub use bitcoin::Submission;
 pub use chain::{DevChain, DevEvent, Settings};
-pub use clock::{Clock, LAST_TIME};
+pub use clock::Clock;
 pub use config::{
     DEFAULT_ACCOUNTS, DEFAULT_BALANCE, DEFAULT_COINBASE, DEFAULT_GAS_LIMIT, DEFAULT_HISTORY, DevAccounts,
     DevConfig, Mining, cow_keys,
 };
-pub use control::MAX_SNAPSHOTS;
 pub use error::DevError;
 pub use key::PrivateKey;
+pub use limits::{LAST_TIME, MAX_SNAPSHOTS};
 pub use mine::Spacing;
 pub use mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
 pub use options::{DevOptionError, DevOptions, MAX_ACCOUNTS, rbtc};
