@@ -43,8 +43,8 @@ const MAX_REMEMBERED: usize = 1_024;
 /// The askers (`Peer::asker`) whose work did not pause, and the times at which they are forgotten.
 static COARSE_UNTIL: Mutex<BTreeMap<Asker, Instant>> = Mutex::new(BTreeMap::new());
 
-/// The threads that do long work. A thread cannot get its old priority back, and a server's other threads take over what
-/// serves connections ([`in_place`]), so long work has threads of its own.
+/// The threads that do long work, at lower priority. A thread cannot raise its priority again, and any thread of the server's
+/// own pool may serve connections during [`in_place`]. So long work has a pool of its own.
 static LOWERED: LazyLock<Runtime> = LazyLock::new(|| {
     let threads = Builder::new_current_thread().thread_name("long-work").on_thread_start(lower).build();
     threads.expect("a runtime without timers and sockets asks nothing of the system")

@@ -312,7 +312,7 @@ impl DevChain {
         self.pool.expire(head.number, now);
         let added = self.pool.add(&context, transaction, sender, account.as_ref())?;
         let waits = added.pending.is_empty();
-        self.chain.note_pending(added.pending);
+        self.note_pending(&added.pending);
         if self.mining != Mining::Instant || waits && !self.report_reverts {
             return Ok(hash);
         }
@@ -385,7 +385,7 @@ impl DevChain {
                 let context = PoolContext { network, head, now, target, asker: None };
                 // The pool refuses transactions that the new branch contains too or that its state does not allow.
                 if let Ok(added) = self.pool.add(&context, transaction.clone(), *sender, account.as_ref()) {
-                    self.chain.note_pending(added.pending);
+                    self.note_pending(&added.pending);
                 }
             }
         }
@@ -400,10 +400,18 @@ impl DevChain {
         }
     }
 
+    /// Tells those who may see them of transactions that can be mined now.
+    fn note_pending(&mut self, transactions: &[B256]) {
+        for hash in transactions {
+            let asker = self.pool.get(hash).and_then(|pooled| pooled.asker);
+            self.chain.note_pending(*hash, asker);
+        }
+    }
+
     pub(super) fn settle_sender(&mut self, sender: &Address) {
         let nonce = self.account(sender).map_or(0, |account| account.nonce);
         let minable = self.pool.refresh(sender, nonce);
-        self.chain.note_pending(minable);
+        self.note_pending(&minable);
     }
 }
 

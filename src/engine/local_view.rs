@@ -361,8 +361,8 @@ impl View for LocalView<'_> {
         }
     }
 
-    fn shows_waiting(&self, transaction: &B256) -> bool {
-        self.own.is_none() || !matches!(self.locate(*transaction, None), Ok(TransactionPlace::Unknown))
+    fn shows_waiting_of(&self, asker: Option<Asker>) -> bool {
+        self.own.as_ref().is_none_or(|own| own.shows(asker))
     }
 
     fn accounts(&self) -> Vec<Address> {

@@ -54,15 +54,16 @@ pub(super) struct OwnPool<'a> {
 
 #[cfg(feature = "local")]
 impl OwnPool<'_> {
-    fn shows(&self, waiting: &WaitingTransaction<'_>) -> bool {
-        waiting.asker.is_none_or(|asker| asker == self.asker)
+    /// Whether the asker sees the transactions that this one has sent.
+    pub(super) fn shows(&self, sender: Option<Asker>) -> bool {
+        sender.is_none_or(|sender| sender == self.asker)
     }
 }
 
 #[cfg(feature = "local")]
 impl TransactionPool for OwnPool<'_> {
     fn get(&self, hash: &B256) -> Option<WaitingTransaction<'_>> {
-        self.pool.get(hash).filter(|waiting| self.shows(waiting))
+        self.pool.get(hash).filter(|waiting| self.shows(waiting.asker))
     }
 
     fn count(&self, part: PoolPart) -> usize {
@@ -73,7 +74,7 @@ impl TransactionPool for OwnPool<'_> {
 
     fn visit(&self, part: PoolPart, visit: &mut dyn FnMut(WaitingTransaction<'_>)) {
         self.pool.visit(part, &mut |waiting| {
-            if self.shows(&waiting) {
+            if self.shows(waiting.asker) {
                 visit(waiting);
             }
         });

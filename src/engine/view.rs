@@ -10,7 +10,7 @@ use crate::{
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
     state::{Facts, StateReader},
     trie::WalkError,
-    types::{BlockRef, SenderError, Transaction},
+    types::{Asker, BlockRef, SenderError, Transaction},
 };
 
 /// Why a handler stopped without a result.
@@ -343,9 +343,10 @@ pub trait View {
         None
     }
 
-    /// Whether the caller may learn of a transaction that has entered the pool.
+    /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` is for one that was in a
+    /// block, which all have seen.
     #[cfg(feature = "local")]
-    fn shows_waiting(&self, _transaction: &B256) -> bool {
+    fn shows_waiting_of(&self, _asker: Option<Asker>) -> bool {
         true
     }
 

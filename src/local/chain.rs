@@ -22,7 +22,7 @@ use crate::evm::precompiles::Unsimulated;
 use crate::exec::Recovery;
 use crate::exec::{BlockContext, BlockInput, ExecutedBlock, NoObserver, OnUnsimulated, execute_in};
 use crate::trie::Trie;
-use crate::types::{Block, Header, Receipt, SealedHeader, Transaction};
+use crate::types::{Asker, Block, Header, Receipt, SealedHeader, Transaction};
 
 /// The result of importing a block.
 #[derive(Debug, Clone)]
@@ -283,11 +283,9 @@ impl LocalChain {
         imported
     }
 
-    /// Notes that these transactions entered the pool and can be mined.
-    pub fn note_pending(&mut self, transactions: Vec<B256>) {
-        for transaction in transactions {
-            self.now.events.push(ChainEvent::Pending(transaction));
-        }
+    /// Notes that a transaction entered the pool and can be mined, and who has sent it.
+    pub fn note_pending(&mut self, hash: B256, asker: Option<Asker>) {
+        self.now.events.push(ChainEvent::Pending { hash, asker });
     }
 
     /// Notes that a block joined or left the canonical chain.

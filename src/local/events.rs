@@ -5,7 +5,7 @@ use alloc::{sync::Arc, vec::Vec};
 use alloy_primitives::B256;
 
 use super::stored_block::StoredBlock;
-use crate::consensus::VerifiedHeader;
+use crate::{consensus::VerifiedHeader, types::Asker};
 
 /// Most events that are kept: those of half a minute of a chain that mines two thousand transactions a second, each in
 /// a block of its own. Each takes some 200 bytes besides the block, which the chain has anyway.
@@ -43,7 +43,12 @@ pub enum ChainEvent {
     /// A block left the canonical chain.
     Removed(EventBlock),
     /// A transaction entered the pool and can be mined.
-    Pending(B256),
+    Pending {
+        /// Its hash.
+        hash: B256,
+        /// Who has sent it; `None` for one that was in a block, which all have seen.
+        asker: Option<Asker>,
+    },
 }
 
 /// Consecutive events.
@@ -72,7 +77,7 @@ impl ChainEvent {
     fn weight(&self) -> usize {
         match self {
             Self::Removed(event) => event.block.size().saturating_add(REMOVED_SIZE),
-            Self::Connected(_) | Self::Pending(_) => 0,
+            Self::Connected(_) | Self::Pending { .. } => 0,
         }
     }
 }
@@ -145,19 +150,19 @@ mod tests {
         assert_eq!(events.since(0).unwrap().count(), 0);
         assert!(events.since(1).is_none(), "a number that no event has had");
         for number in 0..MAX_EVENTS {
-            events.push(ChainEvent::Pending(hash(number)));
+            events.push(ChainEvent::Pending { hash: hash(number), asker: None });
         }
         assert!(events.since(0).is_some() && events.since(MAX_EVENTS).is_some());
         assert!(events.since(MAX_EVENTS + 1).is_none());
         let before = events.clone();
-        events.push(ChainEvent::Pending(hash(MAX_EVENTS)));
+        events.push(ChainEvent::Pending { hash: hash(MAX_EVENTS), asker: None });
         let oldest = PIECE_EVENTS as u64;
         assert!(events.since(oldest - 1).is_none(), "the oldest piece is dropped");
         for start in [oldest, oldest + 1, 1_000, 2 * oldest - 1, MAX_EVENTS, MAX_EVENTS + 1] {
             let since: Vec<_> = events.since(start).unwrap().collect();
             assert_eq!(since.len() as u64, MAX_EVENTS + 1 - start);
             for ((number, event), expected) in since.into_iter().zip(start..) {
-                assert!(matches!(event, ChainEvent::Pending(found) if *found == hash(expected)));
+                assert!(matches!(event, ChainEvent::Pending { hash: found, .. } if *found == hash(expected)));
                 assert_eq!(number, expected);
             }
         }

@@ -140,11 +140,11 @@ fn a_filter_that_missed_events_is_dropped() {
     let late = ours.get("eth_newPendingTransactionFilter", json!([]));
     let subscription = ours.get("eth_subscribe", json!(["newHeads"]));
     let hash = |number: u64| B256::left_padding_from(&number.to_be_bytes());
-    ours.dev.chain().local_mut().note_pending(vec![hash(0)]);
+    ours.dev.chain().local_mut().note_pending(hash(0), None);
     assert_eq!(ours.poll(&late), [json!(hash(0))]);
-    ours.dev.chain().local_mut().note_pending((1..=MAX_EVENTS).map(hash).collect());
+    (1..=MAX_EVENTS).for_each(|number| ours.dev.chain().local_mut().note_pending(hash(number), None));
     let timely = ours.get("eth_newBlockFilter", json!([]));
-    ours.dev.chain().local_mut().note_pending(vec![hash(0)]);
+    ours.dev.chain().local_mut().note_pending(hash(0), None);
     let gone = json!({"code": -32000, "message": "filter not found"});
     for id in [late, subscription] {
         assert_eq!(ours.ask("eth_getFilterChanges", json!([id]))["error"], gone);

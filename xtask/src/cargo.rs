@@ -1,6 +1,8 @@
 //! Cargo commands that several steps use.
 
-use std::sync::OnceLock;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
@@ -21,36 +23,92 @@ pub(crate) fn host_crates(command: &str) -> Cmd {
     with_rocksdb(WITHOUT.iter().fold(cmd, |cmd, name| cmd.args(&["--exclude", name])))
 }
 
-/// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once, the
-/// program among them. Examples are left out: the step `examples` runs those of the core, and `lint` compiles all.
-pub(crate) fn host_tests(log: &mut Log) -> Outcome {
-    // On a slow machine, building all tests takes longer than running them.
-    let tests = host_crates("test").args(&["--no-fail-fast", "--lib", "--bins", "--tests"]);
-    log.run(tests.limit(60 * 60))?;
-    let _ = PROGRAM.set(());
-    Ok(String::new())
-}
+/// Test programs that take longest: those that start servers of PostgreSQL and Redis, and the one that fills every budget.
+const LONGEST: [&str; 4] = ["budgets", "cluster", "postgres", "service"];
 
-/// Test programs that take longest: those of a whole service, which start servers of PostgreSQL and Redis.
-const LONGEST: [&str; 2] = ["cluster", "service"];
+/// Tests the core, the native host and the tasks. Examples are left out: the step `examples` runs those of the core, and
+/// `lint` compiles all.
+pub(crate) fn host_tests(log: &mut Log) -> Outcome {
+    let programs = test_programs(log)?;
+    run_programs(log, programs)
+}
 
 /// Runs what [`host_tests`] runs, without the [`LONGEST`] test programs.
 pub(crate) fn quick_tests(log: &mut Log) -> Outcome {
-    let metadata = log.read(Cmd::new("cargo metadata --locked --no-deps --format-version 1"))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
-    let tests = host_crates("test").args(&["--no-fail-fast", "--lib", "--bins"]);
-    let programs = test_programs(&metadata).filter(|name| !LONGEST.contains(name));
-    log.run(programs.fold(tests, |cmd, name| cmd.args(&["--test", name]))).map(|_| String::new())
+    let mut programs = test_programs(log)?;
+    programs.retain(|program| !LONGEST.contains(&program.name.as_str()));
+    run_programs(log, programs)
 }
 
-/// The names of the test programs of the crates that [`host_crates`] names.
-fn test_programs(metadata: &Value) -> impl Iterator<Item = &str> {
-    let crates = metadata["packages"].as_array().into_iter().flatten();
-    let crates =
-        crates.filter(|package| !package["name"].as_str().is_some_and(|name| WITHOUT.contains(&name)));
-    let targets = crates.flat_map(|package| package["targets"].as_array().into_iter().flatten());
-    let tests = targets.filter(|target| target["kind"][0] == "test");
-    tests.filter_map(|target| target["name"].as_str())
+/// A test program that is built.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct TestProgram {
+    /// The folder of its crate, in which it runs.
+    folder: PathBuf,
+    name: String,
+    file: PathBuf,
+}
+
+impl TestProgram {
+    /// Reads a message of cargo: `None` if it tells of something else than a test program.
+    fn read(message: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        message["profile"]["test"].as_bool().filter(|is_test| *is_test)?;
+        let manifest = PathBuf::from(message["manifest_path"].as_str()?);
+        Some(Self {
+            name: text(&message["target"]["name"])?,
+            file: PathBuf::from(text(&message["executable"])?),
+            folder: manifest.parent()?.to_path_buf(),
+        })
+    }
+
+    /// Runs the tests of the program. Returns its output, and the reason of a failure.
+    fn run(&self) -> (String, Outcome) {
+        let run = || {
+            // A library and a program may have one name.
+            let file = self.file.file_name().unwrap_or_default().to_string_lossy();
+            let mut log = Log::create(&format!("tests {file}"), false).map_err(|e| e.to_string())?;
+            let outcome = log.run(Cmd::program(&self.file).inside(&self.folder));
+            let output = std::fs::read_to_string(log.path()).map_err(|e| e.to_string())?;
+            Ok((output, outcome.map(|_| String::new())))
+        };
+        run().unwrap_or_else(|why: String| (String::new(), Err(why)))
+    }
+}
+
+/// Builds all test programs with one cargo invocation, so that dependencies are built once, the program among them. Returns
+/// those of one crate together.
+fn test_programs(log: &mut Log) -> Result<Vec<TestProgram>, String> {
+    let tests = host_crates("test").args(&["--no-run", "--lib", "--bins", "--tests"]);
+    // On a slow machine, building all tests takes longer than running them.
+    let messages = log.read(tests.arg("--message-format=json-render-diagnostics").limit(60 * 60))?;
+    let _ = PROGRAM.set(());
+    let messages = messages.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let mut programs: Vec<_> = messages.filter_map(|message| TestProgram::read(&message)).collect();
+    programs.sort();
+    Ok(programs)
+}
+
+/// Runs test programs in two threads. One takes them from the front, where those of the core are, which compute. The other
+/// one takes them from the back, where those of the hosts are, which mostly wait for servers, peers and deadlines.
+fn run_programs(log: &mut Log, programs: Vec<TestProgram>) -> Outcome {
+    let left = Mutex::new(VecDeque::from(programs));
+    let log = Mutex::new((log, Vec::new()));
+    let lane = |next: fn(&mut VecDeque<TestProgram>) -> Option<TestProgram>| loop {
+        let Some(program) = next(&mut left.lock().unwrap_or_else(PoisonError::into_inner)) else {
+            return;
+        };
+        let (output, outcome) = program.run();
+        let (log, failed) = &mut *log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.add(&output);
+        failed.extend(outcome.err());
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| lane(VecDeque::pop_back));
+        lane(VecDeque::pop_front);
+    });
+    let (_, failed) = log.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if failed.is_empty() { Ok(String::new()) } else { Err(failed.join("\n    ")) }
 }
 
 /// Builds the program with the tests that start it, unless [`host_tests`] has built it in this run: cargo would only wait
@@ -81,13 +139,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_programs_are_those_of_crates_with_tests() {
-        let target = |kind: &str, name: &str| json!({"kind": [kind], "name": name});
-        let metadata = json!({"packages": [
-            {"name": "rootlight-native", "targets": [target("lib", "a"), target("test", "server")]},
-            {"name": "rootlight-bench", "targets": [target("test", "node")]},
-            {"name": "rootlight", "targets": [target("example", "b"), target("test", "rpc")]},
-        ]});
-        assert_eq!(test_programs(&metadata).collect::<Vec<_>>(), ["server", "rpc"]);
+    fn test_programs_are_read_from_the_messages_of_cargo() {
+        let message = |test: bool, executable: Value| {
+            json!({"manifest_path": "/r/native/Cargo.toml", "target": {"name": "server"},
+                "profile": {"test": test}, "executable": executable})
+        };
+        let server = TestProgram {
+            name: "server".into(),
+            file: "/r/target/server-1".into(),
+            folder: "/r/native".into(),
+        };
+        assert_eq!(TestProgram::read(&message(true, json!("/r/target/server-1"))), Some(server));
+        assert_eq!(TestProgram::read(&message(false, json!("/r/target/rootlight"))), None, "a program");
+        assert_eq!(TestProgram::read(&message(true, Value::Null)), None, "no program");
+        assert_eq!(TestProgram::read(&json!({"reason": "build-finished", "success": true})), None);
+    }
+
+    #[test]
+    fn every_program_runs_and_each_failure_is_named() {
+        let program = |name: &str, file: &str| TestProgram {
+            name: name.into(),
+            file: file.into(),
+            folder: std::env::temp_dir(),
+        };
+        let mut log = Log::create("lanes", false).unwrap();
+        let good = || program("good", "/bin/pwd");
+        let outcome = run_programs(&mut log, vec![good(), program("bad", "/bin/false"), good(), good()]);
+        assert!(outcome.unwrap_err().starts_with("/bin/false: exit status: 1"));
+        let text = std::fs::read_to_string(log.path()).unwrap();
+        assert_eq!(text.matches("$ /bin/pwd").count(), 3, "{text}");
+        assert_eq!(run_programs(&mut log, vec![good()]), Ok(String::new()));
     }
 }

@@ -134,6 +134,14 @@ impl Log {
         &self.path
     }
 
+    /// Adds the output of a command that another log has.
+    pub(crate) fn add(&mut self, output: &str) {
+        let _ = self.file.write_all(output.as_bytes());
+        if self.shown {
+            println!("\n{output}");
+        }
+    }
+
     /// Runs a command until it ends. Returns its output and its messages as they came, or the reason of the failure.
     pub(crate) fn run(&mut self, cmd: Cmd) -> Result<String, String> {
         let out = self.file.try_clone().map_err(|e| e.to_string())?;

@@ -20,11 +20,15 @@ const PACE = 100;
 
 export class Chain {
   /** The names of the events that every subscriber must be told of. */
-  expected = [];
+  #expected = [];
+  /** The names of the events that only subscribers with the sender's key must be told of. */
+  #sent = [];
   blocks = 0;
   transactions = 0;
   reorganisations = 0;
   sideBlocks = 0;
+  /** The key that sends all transactions. */
+  key;
   abi = new Interface(compiled.abi);
   senders = Array.from({ length: SENDERS }, (_, n) => HDNodeWallet.fromPhrase(MNEMONIC, '', `m/44'/60'/0'/0/${n}`));
   token = getCreateAddress({ from: this.senders[0].address, nonce: 0 });
@@ -35,15 +39,25 @@ export class Chain {
 
   constructor(server, statistics) {
     this.server = server;
+    this.key = server.key();
     this.statistics = statistics;
     this.#send = server.client();
   }
 
+  /** The names of the events that a subscriber with this key must be told of. */
+  expected(key) {
+    return key === this.key ? [...this.#expected, ...this.#sent] : this.#expected;
+  }
+
   /** Makes a call that must succeed; returns its result. */
-  async call(method, ...params) {
+  call(method, ...params) {
+    return this.#callWith(this.server.key(), method, params);
+  }
+
+  async #callWith(key, method, params) {
     const started = performance.now();
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-    const { status, text } = await this.#send(this.server.key(), body);
+    const { status, text } = await this.#send(key, body);
     const answer = JSON.parse(text);
     this.statistics.answer(status, answer, performance.now() - started, method);
     if (answer.error) throw new Error(`${method}: ${text}`);
@@ -66,7 +80,8 @@ export class Chain {
   async #transaction(index, fields) {
     const nonce = this.#nonces[index]++;
     const rest = { chainId: 33, type: 0, gasPrice: 1_000_000_000, value: 0, nonce };
-    const hash = await this.call('eth_sendRawTransaction', await this.senders[index].signTransaction({ ...rest, ...fields }));
+    const signed = await this.senders[index].signTransaction({ ...rest, ...fields });
+    const hash = await this.#callWith(this.key, 'eth_sendRawTransaction', [signed]);
     this.transactions++;
     return hash;
   }
@@ -84,7 +99,7 @@ export class Chain {
   async #revert({ id, nonces, above }) {
     if (!(await this.call('evm_revert', id))) throw new Error('the snapshot is unknown');
     const removed = this.#above.splice(above).flat();
-    this.expected.push(...removed.map((log) => eventName('logs', { ...log, removed: true })));
+    this.#expected.push(...removed.map((log) => eventName('logs', { ...log, removed: true })));
     this.#nonces = [...nonces];
     this.reorganisations++;
   }
@@ -94,7 +109,7 @@ export class Chain {
     const block = await this.call('eth_getBlockByNumber', number ?? 'latest', false);
     const logs = await this.call('eth_getLogs', { blockHash: block.hash, address: this.token });
     this.#above.push(logs);
-    this.expected.push(eventName('newHeads', block), ...logs.map((log) => eventName('logs', log)));
+    this.#expected.push(eventName('newHeads', block), ...logs.map((log) => eventName('logs', log)));
     this.blocks++;
     return block;
   }
@@ -105,7 +120,7 @@ export class Chain {
     for (let i = 0; i < count; i++) {
       const to = this.senders[(i + 1) % SENDERS].address;
       sent.push(await this.#transfer(i % SENDERS, to, BigInt(this.transactions)));
-      this.expected.push(eventName('newPendingTransactions', sent.at(-1)));
+      this.#sent.push(eventName('newPendingTransactions', sent.at(-1)));
     }
     await this.call('evm_mine');
     const { transactions } = await this.#mined();

@@ -7,10 +7,17 @@ export class Subscriber {
   /** Number of events that came. */
   received = 0;
   open = true;
+  /** Its API key. */
+  key;
+
+  constructor(key) {
+    this.key = key;
+  }
 
   /** Subscribes over a new WebSocket. */
-  static async open(socket, token) {
-    const subscriber = new Subscriber();
+  static async open(server, token) {
+    const subscriber = new Subscriber(server.key());
+    const socket = server.socket(subscriber.key);
     await new Promise((resolve, reject) => {
       socket.once('open', resolve);
       socket.once('error', reject);

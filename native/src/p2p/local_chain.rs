@@ -100,7 +100,7 @@ impl PeerChain for LocalChain {
                     *next = number;
                     return found;
                 }
-                let ChainEvent::Pending(hash) = event else { continue };
+                let ChainEvent::Pending { hash, .. } = event else { continue };
                 // Peers cannot recover the sender of an impersonated account's transaction. The signatures of all others
                 // were checked when the pool took them.
                 let waiting = pool.get(hash).filter(|waiting| marked_sender(waiting.transaction).is_none());

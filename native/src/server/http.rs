@@ -45,7 +45,7 @@ pub(crate) async fn handle(
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.asks_as(client.peer);
-    // The future is in a box, because hyper and tracing move the futures that they poll.
+    // The future is boxed, so that hyper and tracing move a pointer and not the whole future.
     let admitted = Box::pin(admit(shared, connection, &rules.access, client, request));
     let mut reply = admitted.instrument(span.clone()).await;
     let is_probe = reply.head().extensions.get::<Probed>().is_some();

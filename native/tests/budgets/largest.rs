@@ -68,8 +68,8 @@ fn says(errors: &[UpstreamError], words: &str) -> bool {
     errors.iter().all(|error| error.to_string().contains(words))
 }
 
-/// Asks a peer that gives this eight times until one response arrives in time, and checks that it failed with these words. A
-/// loaded machine may bring the long responses too late.
+/// Sends eight requests to a peer that gives this, again until a response arrives in time, and checks that each response
+/// that does fails with these words. On a loaded machine the long responses may all arrive too late.
 async fn says_in_time(what: &str, best: u64, given: &Given, requests: &[UpstreamRequest], words: &str) {
     let said = |error: &UpstreamError| error.to_string().contains(words);
     let late = |error: &UpstreamError| matches!(error, UpstreamError::Silent(_) | UpstreamError::NoRoom);
@@ -177,6 +177,18 @@ pub(crate) async fn taken(bytes: usize) {
 /// Anybody can be a peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peers_waiting() {
+    // On a loaded machine all questions may end before others want their room.
+    for _ in 0..10 {
+        if unfinished_messages_end_for_room().await {
+            return;
+        }
+    }
+    panic!("no question ended for room");
+}
+
+/// Six peers do not finish their messages while another upstream and an honest peer are asked, who are answered. Returns
+/// whether a question to one of the six ended for room.
+async fn unfinished_messages_end_for_room() -> bool {
     let _alone = super::UPSTREAMS.lock().await;
     let server = start_service(config(), Arc::new(Long)).await;
     let chosen = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
@@ -214,13 +226,20 @@ async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peer
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
     assert!(results[0].is_ok(), "{:?}", results[0]);
-    // An honest peer may be as slow as the ones that were left. A loaded machine may end a question before the room is wanted.
-    let ended: UpstreamResult = told.recv().await.unwrap();
-    let is_fair = matches!(ended, Err(UpstreamError::NoRoom | UpstreamError::Silent(_)));
-    assert!(is_fair, "{ended:?}");
+    // An honest peer may be as slow as the ones that were left.
+    let mut for_room = false;
+    for _ in 0..asking.len() {
+        let ended: UpstreamResult = told.recv().await.unwrap();
+        assert!(!matches!(ended, Err(UpstreamError::Transport(_))), "{ended:?}");
+        for_room |= matches!(ended, Err(UpstreamError::NoRoom));
+        if for_room {
+            break;
+        }
+    }
     asking.iter().for_each(tokio::task::JoinHandle::abort);
     drop((asking, upstream, results));
     freed("unfinished messages").await;
+    for_room
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

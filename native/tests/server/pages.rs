@@ -291,3 +291,34 @@ async fn a_foreign_page_sees_its_own_waiting_transactions_alone() {
         assert_eq!(count["result"], if sees_all { "0x4" } else { "0x0" }, "{page:?}");
     }
 }
+
+/// A filter tells the same of a transaction that waits, that is mined before the filter is asked, and that is gone by then.
+#[tokio::test]
+async fn a_filter_of_a_foreign_page_tells_of_its_own_transactions_whatever_became_of_them() {
+    let server = start_service(config(), dev_chain(Mining::Manual, LocalOptions::default())).await;
+    let get = async |page, method: &str, params: Value| {
+        let mut response = ask(&server, page, &call(1, method, params)).await.1;
+        assert_eq!(response["error"], Value::Null, "{method}: {response}");
+        response["result"].take()
+    };
+    let pages = [None, Some("https://one.example"), Some("https://other.example")];
+    let mut filters = Vec::new();
+    for page in pages {
+        filters.push(get(page, "eth_newPendingTransactionFilter", json!([])).await);
+    }
+    let snapshot = get(None, "evm_snapshot", json!([])).await;
+    for (method, params) in
+        [("eth_chainId", json!([])), ("evm_mine", json!([])), ("evm_revert", json!([snapshot]))]
+    {
+        let nonce = get(None, "eth_getTransactionCount", json!([ACCOUNT, "pending"])).await;
+        let transaction = json!({"from": ACCOUNT, "to": ACCOUNT, "value": "0x1", "nonce": nonce});
+        let raw = get(None, "eth_signTransaction", json!([transaction])).await;
+        let sent = get(pages[1], "eth_sendRawTransaction", json!([raw])).await;
+        assert!(sent.is_string(), "{sent}");
+        get(None, method, params).await;
+        for ((page, filter), told) in pages.into_iter().zip(&filters).zip([true, true, false]) {
+            let changes = get(page, "eth_getFilterChanges", json!([filter])).await;
+            assert_eq!(changes, if told { json!([sent]) } else { json!([]) }, "{page:?} after {method}");
+        }
+    }
+}

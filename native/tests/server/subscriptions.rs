@@ -356,8 +356,10 @@ async fn a_subscriber_that_missed_events_is_closed() {
     let mut socket = Socket::connect(&server).await;
     socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
     let many = |node: &mut dyn Node| {
-        let hashes = (0..=MAX_EVENTS).map(|number| B256::left_padding_from(&number.to_be_bytes()));
-        node.dev().unwrap().local_mut().note_pending(hashes.collect());
+        for number in 0..=MAX_EVENTS {
+            let hash = B256::left_padding_from(&number.to_be_bytes());
+            node.dev().unwrap().local_mut().note_pending(hash, None);
+        }
     };
     dev.0.with_node(many).unwrap();
     loop {

@@ -39,8 +39,8 @@ pub(super) fn news(watch: &Watch, next: &mut u64, events: &Events, view: &dyn Vi
             (Changes::Hashes(hashes), ChainEvent::Connected(block)) if matches!(watch, Watch::Blocks) => {
                 hashes.push(block.header.hash());
             }
-            (Changes::Hashes(hashes), ChainEvent::Pending(hash))
-                if matches!(watch, Watch::Pending) && view.shows_waiting(hash) =>
+            (Changes::Hashes(hashes), ChainEvent::Pending { hash, asker })
+                if matches!(watch, Watch::Pending) && view.shows_waiting_of(*asker) =>
             {
                 hashes.push(*hash);
             }
