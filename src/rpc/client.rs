@@ -9,10 +9,12 @@ use core::{
 use alloy_primitives::B256;
 
 #[cfg(feature = "hosted")]
+mod contents_error;
+#[cfg(feature = "hosted")]
 mod fan_out;
 
 #[cfg(feature = "hosted")]
-pub use self::fan_out::ContentsError;
+pub use self::contents_error::ContentsError;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,

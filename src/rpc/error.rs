@@ -239,7 +239,7 @@ pub enum RpcError {
     #[error("invalid request")]
     InvalidRequest,
     /// The id of a request is longer than [`super::envelope::MAX_ID`].
-    #[error("invalid request: the id is longer than {} bytes", super::envelope::MAX_ID)]
+    #[error("invalid request: the id is longer than {} bytes", super::limits::MAX_ID)]
     IdTooLong,
     /// No such method.
     #[error("method not found")]
@@ -360,7 +360,7 @@ pub enum RpcError {
     OwnNode(RequestFailure),
     /// The host's index gave no answer about blocks that are not proven here.
     #[cfg(feature = "node-methods")]
-    #[error("{}", super::older::no_answer(.0))]
+    #[error("{}", no_answer(.0))]
     Index(RequestFailure),
     /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
@@ -405,6 +405,17 @@ fn not_sent(failure: &RequestFailure) -> String {
         RequestFailure::Rpc { message, .. } => message.clone(),
         silent => alloc::format!("Resource unavailable: the transaction was not passed on: {silent}"),
     }
+}
+
+#[cfg(feature = "node-methods")]
+/// The text of the error of an index that gives no answer.
+fn no_answer(failure: &RequestFailure) -> String {
+    let reason = match failure {
+        RequestFailure::Rpc { message, .. } => message.clone(),
+        RequestFailure::Transport(reason) => reason.clone(),
+        other => alloc::format!("{other}"),
+    };
+    alloc::format!("Resource unavailable: the index gives no answer: {reason}")
 }
 
 #[cfg(feature = "node-methods")]

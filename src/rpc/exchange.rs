@@ -18,7 +18,7 @@ use super::{
     error::RpcError,
     message::{Kind, Message},
     method::{BRIEF_COST, Effect, Handler, Method},
-    reply::{Reply, Response},
+    reply::{Reply, Response, weight},
     request::Request,
 };
 use crate::engine::{Level, Refusal};
@@ -229,16 +229,6 @@ impl Exchange {
         };
         let responses = core::mem::take(&mut self.members).into_iter().filter_map(finished).collect();
         Reply::new(self.kind.clone(), responses)
-    }
-}
-
-/// Approximate size of an outcome in the answer, in bytes.
-pub(super) fn weight(outcome: &Outcome) -> usize {
-    match outcome {
-        Ok(value) => value.get().len(),
-        // The data appears in hex, and the decoded reason may repeat it as text.
-        Err(RpcError::Reverted { data, .. }) => data.len().saturating_mul(3),
-        Err(_) => 0,
     }
 }
 

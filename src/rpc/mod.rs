@@ -29,6 +29,7 @@ mod hints;
 #[cfg(all(test, feature = "light", feature = "local"))]
 mod hostile;
 #[cfg(feature = "local")]
+mod limits;
 mod local_client;
 #[cfg(feature = "local")]
 mod log_stream;

@@ -2,7 +2,7 @@
 //! more blocks than one request may cover, and transactions and uncles of blocks below the start. Nothing proves them, so they
 //! are `unproven`.
 
-use alloc::{borrow::ToOwned as _, boxed::Box, format, string::String, vec};
+use alloc::{borrow::ToOwned as _, boxed::Box, format, vec};
 
 use serde_json::{Value, from_str, json, value::RawValue};
 
@@ -238,19 +238,9 @@ impl Question {
     }
 }
 
-/// The text of the error of an index that gives no answer.
-pub(super) fn no_answer(failure: &RequestFailure) -> String {
-    let reason = match failure {
-        RequestFailure::Rpc { message, .. } => message.clone(),
-        RequestFailure::Transport(reason) => reason.clone(),
-        other => format!("{other}"),
-    };
-    format!("Resource unavailable: the index gives no answer: {reason}")
-}
-
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
+    use alloc::{string::String, vec::Vec};
 
     use super::*;
 

@@ -36,7 +36,7 @@ static HOSTED: &[Method] = &[
     Method { handler: Handler::Read(hosted_modules), ..table::MODULES },
     Method { handler: Handler::Read(trace::hosted_filter), ..trace::FILTER },
     #[cfg(feature = "node-methods")]
-    Method { handler: Handler::Read(hosted_document), ..super::node::DISCOVER },
+    Method { handler: Handler::Read(hosted_document), ..table::DISCOVER },
 ];
 
 /// Whether a row is one of the hosted profile's own.
@@ -100,7 +100,7 @@ fn hosted_modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 /// `rpc.discover` with the methods of the hosted profile.
 #[cfg(feature = "node-methods")]
 fn hosted_document(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    super::node::discover(view, |method| Profile::Hosted.has(method))
+    table::discover(view, |method| Profile::Hosted.has(method))
 }
 
 #[cfg(test)]

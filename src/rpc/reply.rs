@@ -5,7 +5,6 @@ use alloc::{string::String, vec, vec::Vec};
 use super::{
     envelope::{Entry, Id, Outcome, write_answer},
     error::RpcError,
-    exchange::weight,
     message::{Kind, Message},
     method::{Effect, Method},
     notify::{News, news},
@@ -153,5 +152,15 @@ fn add_mark(text: &mut String, name: &str, mark: Option<&str>) {
     text.pop();
     for part in [",\"", name, "\":\"", mark, "\"}"] {
         text.push_str(part);
+    }
+}
+
+/// Approximate size of an outcome in the answer, in bytes.
+pub(super) fn weight(outcome: &Outcome) -> usize {
+    match outcome {
+        Ok(value) => value.get().len(),
+        // The data appears in hex, and the decoded reason may repeat it as text.
+        Err(RpcError::Reverted { data, .. }) => data.len().saturating_mul(3),
+        Err(_) => 0,
     }
 }

@@ -41,7 +41,14 @@ static METHODS: &[&[Method]] = &[
 
 /// Methods that only servers need.
 #[cfg(feature = "node-methods")]
-static NODE: &[&[Method]] = super::node::METHODS;
+static NODE: &[&[Method]] = &[
+    super::node::access_list::METHODS,
+    super::node::bridge::METHODS,
+    &[DISCOVER],
+    super::node::proof::METHODS,
+    super::node::scoring::METHODS,
+    super::node::work::METHODS,
+];
 
 /// None in browser modules.
 #[cfg(not(feature = "node-methods"))]
@@ -100,6 +107,17 @@ pub(super) fn modules_of(served: fn(&Method) -> bool) -> Result<Done, Failure> {
         }
     }
     done(&Versions(namespaces), Level::Local)
+}
+
+/// The method that describes all methods.
+#[cfg(feature = "node-methods")]
+pub(super) const DISCOVER: Method = super::node::discover::row(|view, _| discover(view, |_| true));
+
+/// The OpenRPC document of the methods that `served` selects.
+#[cfg(feature = "node-methods")]
+pub(super) fn discover(view: &dyn View, served: fn(&Method) -> bool) -> Result<Done, Failure> {
+    let methods = methods().filter(|method| served(method));
+    done(&super::node::discover::document(&view.client_version(), methods), Level::Local)
 }
 
 /// Namespaces of methods, each with its version.

@@ -3,30 +3,14 @@
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
-use thiserror::Error;
 
-use super::SharedClient;
+use super::{SharedClient, contents_error::ContentsError};
 use crate::{
-    consensus::{BodyError, VerifiedBody, VerifiedReceipts},
+    consensus::{VerifiedBody, VerifiedReceipts},
     light::{FactStore, Known, Now, PinnedHead, ToldError},
     rpc::{Lock as _, Message, Session, Share},
     types::{FieldError, Receipt, Transaction, rlp::ListBuf, rlp::Reader},
 };
-
-/// Why the contents of a block are not taken.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ContentsError {
-    /// The bytes are no list of transactions and receipts.
-    #[error(transparent)]
-    Rlp(#[from] FieldError),
-    /// The block is not on a branch that this client has verified.
-    #[error("block {0} is not known")]
-    Unknown(B256),
-    /// The header commits to other transactions or receipts.
-    #[error(transparent)]
-    Body(#[from] BodyError),
-}
 
 impl<S: Share> SharedClient<S> {
     /// Starts answering a message of the host itself, as [`Self::open`] does, on the newest verified chain whatever

@@ -6,6 +6,7 @@ mod evm;
 mod mining;
 mod personal;
 mod pool;
+mod rows;
 mod send;
 
 #[cfg(feature = "hosted")]
@@ -18,20 +19,10 @@ pub(super) use pool::PENDING;
 pub(super) use send::receiver;
 pub(super) use send::send_raw;
 
-use alloc::{string::String, vec::Vec};
-
-use alloy_primitives::{Address, U256, hex};
-use serde_json::value::RawValue;
-
-use super::{
-    error::{ParamError, RpcError},
-    method::{BRIEF_COST, Handler, Method, Pages, Param, Read, Subject, Write, required, told},
-    params::{Params, parse_number},
-};
-use crate::{
-    dev::DevChain,
-    engine::{Level, Node},
-    types::json::Quantity,
+use super::method::Method;
+use rows::{
+    TRANSACTION, address, addresses, brief, chain, chain_at, milliseconds, number, optional_small, quantity,
+    read, small, write,
 };
 
 /// The rows of the method table, by file.
@@ -45,89 +36,3 @@ pub(super) const METHODS: &[&[Method]] = &[
     anvil::STATE,
     anvil::CHAIN,
 ];
-
-/// A transaction object.
-const TRANSACTION: Param = required("transaction", "TRANSACTION").of(Subject::Transaction);
-
-/// The row of a method that uses the node's keys or changes the chain. Web pages of other origins may not call it.
-const fn write(
-    names: (&'static str, &'static [&'static str]),
-    params: &'static [Param],
-    result: &'static str,
-    doc: &'static str,
-    handler: Write,
-) -> Method {
-    let handler = Handler::Write(handler);
-    let (result, doc) = (told(result), told(doc));
-    let (name, aliases) = names;
-    let (level, pages) = (Level::Local, Pages::Own);
-    Method { name, aliases, params, result, level, cost: 100, pages, doc, handler }
-}
-
-/// The same row for a brief method: it adds one transaction and mines at most one block, unless an optional parameter
-/// asks for more.
-const fn brief(row: Method) -> Method {
-    Method { cost: BRIEF_COST, ..row }
-}
-
-/// The row of a method that only reads.
-const fn read(
-    name: &'static str,
-    params: &'static [Param],
-    result: &'static str,
-    doc: &'static str,
-    handler: Read,
-) -> Method {
-    let handler = Handler::Read(handler);
-    let (result, doc) = (told(result), told(doc));
-    let (level, pages) = (Level::Local, Pages::Any);
-    Method { name, aliases: &[], params, result, level, cost: 5, pages, doc, handler }
-}
-
-/// The development chain of a node.
-fn chain(node: &mut dyn Node) -> Result<&mut DevChain, RpcError> {
-    node.dev().ok_or(RpcError::NeedsDevChain)
-}
-
-/// The development chain, and the host's time in seconds since 1970.
-fn chain_at(node: &mut dyn Node) -> Result<(&mut DevChain, u64), RpcError> {
-    let now = node.now();
-    Ok((chain(node)?, now))
-}
-
-/// Converts the host's time to milliseconds since 1970, the unit of the wallet.
-fn milliseconds(now: u64) -> u64 {
-    now.saturating_mul(1000)
-}
-
-fn address(address: &Address) -> String {
-    hex::encode_prefixed(address)
-}
-
-fn addresses(all: &[Address]) -> Vec<String> {
-    all.iter().map(address).collect()
-}
-
-fn quantity(number: u64) -> Quantity {
-    Quantity::from(number)
-}
-
-/// Parses a number given as a string or as a JSON number; tools use both.
-fn number(raw: &RawValue) -> Result<U256, ParamError> {
-    let text: String = serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into());
-    parse_number(&text)
-}
-
-/// The parameter at a position as a number of at most 64 bits.
-fn small(params: Params<'_>, position: usize) -> Result<u64, ParamError> {
-    let number = params.number(position)?;
-    u64::try_from(number).map_err(|_| ParamError::Number(alloc::format!("{number}")))
-}
-
-/// As [`small`]; `None` if the parameter is missing or null.
-fn optional_small(params: Params<'_>, position: usize) -> Result<Option<u64>, ParamError> {
-    if params.is_given(position) {
-        return small(params, position).map(Some);
-    }
-    Ok(None)
-}

@@ -6,32 +6,23 @@ use serde_json::{Map, Value, json};
 
 use super::read;
 use crate::{
-    engine::{Level, View},
-    rpc::{
-        method::{Done, Failure, Method, done},
-        params::Params,
-        table,
-    },
+    engine::Level,
+    rpc::method::{Method, Read},
 };
 
 /// Version of the OpenRPC specification.
 const OPENRPC: &str = "1.3.2";
 
-pub(super) const METHODS: &[Method] = &[DISCOVER];
-
-pub(in crate::rpc) const DISCOVER: Method = read(
-    "rpc.discover",
-    &[],
-    ("OpenRPC document", "All methods with their parameters and results, as an OpenRPC document."),
-    // The document has about 100,000 characters.
-    (Level::Local, 50),
-    |view, _: Params<'_>| discover(view, |_| true),
-);
-
-/// The document of the methods that `served` selects.
-pub(in crate::rpc) fn discover(view: &dyn View, served: fn(&Method) -> bool) -> Result<Done, Failure> {
-    let methods = table::methods().filter(|method| served(method));
-    done(&document(&view.client_version(), methods), Level::Local)
+/// The row of the method, which this handler answers.
+pub(in crate::rpc) const fn row(handler: Read) -> Method {
+    read(
+        "rpc.discover",
+        &[],
+        ("OpenRPC document", "All methods with their parameters and results, as an OpenRPC document."),
+        // The document has about 100,000 characters.
+        (Level::Local, 50),
+        handler,
+    )
 }
 
 /// The OpenRPC document of these methods.
@@ -149,6 +140,7 @@ fn schema(kind: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::table;
 
     #[test]
     fn kinds_have_schemas() {

@@ -28,7 +28,7 @@ const fn operated(
 
 const ADDRESS: &[Param] = &[required("address", "IP address or range")];
 
-pub(super) const METHODS: &[Method] = &[
+pub(in crate::rpc) const METHODS: &[Method] = &[
     operated(
         "sco_banAddress",
         ADDRESS,

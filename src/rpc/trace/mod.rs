@@ -1,6 +1,7 @@
 //! `trace_*`: traces of the calls of transactions, in the format of the reference node (Parity's).
 
 mod filter;
+mod replay;
 mod shape;
 
 use alloc::{string::String, vec::Vec};
@@ -9,17 +10,19 @@ use super::{
     error::ParamError,
     lookup::find,
     method::{Done, Failure, Handler, Method, Pages, Subject, THE_BLOCK, absent, required, told, verified},
-    params::{BlockParam, Params, tag_in_any_case},
+    params::Params,
 };
 use crate::{
-    engine::{BlockHeader, Level, Refusal, Stop, TransactionPlace, View},
-    exec::trace::{BlockTracer, MAX_TRACE_BYTES, Tracer, TransactionTrace},
+    engine::{BlockHeader, Level, TransactionPlace, View},
+    exec::trace::TransactionTrace,
 };
 
 #[cfg(feature = "node-methods")]
 pub(super) use filter::Filter;
 #[cfg(feature = "hosted")]
 pub(super) use filter::hosted as hosted_filter;
+use replay::{CALLS, too_large};
+pub(super) use replay::{traced_block, traces};
 pub(super) use shape::halt_text;
 
 pub(super) const METHODS: &[Method] = &[
@@ -71,30 +74,6 @@ pub(super) const FILTER: Method = Method {
     handler: Handler::Read(filter::filter),
 };
 
-/// Executes a block again and returns the traces of all its transactions, or of one.
-///
-/// # Errors
-/// As [`View::replay`]; also if the traces need more memory than [`MAX_TRACE_BYTES`].
-pub(super) fn traces(
-    view: &dyn View,
-    header: &BlockHeader,
-    tracer: Tracer,
-    only: Option<usize>,
-) -> Result<Vec<TransactionTrace>, Failure> {
-    if header.number == 0 {
-        return Ok(Vec::new());
-    }
-    let mut observer = BlockTracer::new(tracer, only);
-    view.replay(header, &mut observer)?;
-    observer.finish().ok_or_else(too_large)
-}
-
-fn too_large() -> Failure {
-    Failure::Stop(Stop::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES }))
-}
-
-const CALLS: Tracer = Tracer::Calls { with_logs: false };
-
 /// The traces of the transaction in the first parameter, with its block's header; `None` if it is not mined.
 fn of_transaction(
     view: &dyn View,
@@ -137,12 +116,4 @@ fn block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let param = traced_block(params.block(0))?;
     let Some(header) = find(view, &param)? else { return absent() };
     verified(&shape::traces(&header, &traces(view, &header, CALLS, None)?))
-}
-
-/// Replaces the error for an invalid block parameter by the one of the reference node's tracing methods.
-pub(super) fn traced_block(param: Result<BlockParam, ParamError>) -> Result<BlockParam, ParamError> {
-    tag_in_any_case(param).map_err(|error| match error {
-        ParamError::BlockId(text) => ParamError::BlockNumber(text),
-        other => other,
-    })
 }

@@ -1,0 +1,18 @@
+//! How the rows of node methods are written.
+
+use crate::{
+    engine::Level,
+    rpc::method::{Handler, Method, Pages, Param, Read, told},
+};
+
+/// The row of a method that only reads.
+pub(super) const fn read(
+    name: &'static str,
+    params: &'static [Param],
+    (result, doc): (&'static str, &'static str),
+    (level, cost): (Level, u32),
+    handler: Read,
+) -> Method {
+    let (result, doc, handler) = (told(result), told(doc), Handler::Read(handler));
+    Method { name, aliases: &[], params, result, level, cost, pages: Pages::Any, doc, handler }
+}
