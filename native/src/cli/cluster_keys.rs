@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use rootlight_index::Database;
 
+use super::error::CommandError;
 use super::keys::{KeysAction, KeysArgs, print};
 use super::print::say;
-use super::{CommandError, runtime};
+use super::runtime::runtime;
 use crate::cluster::keys::{ClusterKeyError, ClusterKeys, MAX_PAGE};
 use crate::cluster::store::{HotStore, PREFIX, StoreConfig};
 use crate::keys::{KeyError, Listed};

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::CommandError;
+use super::error::CommandError;
 use super::verify::read_file;
 
 /// Longest configuration file read, bytes.

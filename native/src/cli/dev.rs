@@ -8,7 +8,9 @@ use rootlight::engine::DevNode;
 use tracing::{error, info};
 
 use super::args::DevArgs;
-use super::{CommandError, banner, peers, runtime, serving, verify};
+use super::error::CommandError;
+use super::runtime::runtime;
+use super::{banner, peers, serving, verify};
 use crate::local::{Entropy, LocalOptions, LocalService, moment};
 use crate::store::{Persist, Store};
 

@@ -8,8 +8,8 @@ use rootlight::consensus::Network;
 use rootlight_p2p::network::PeerNetwork;
 use tracing::info;
 
-use super::CommandError;
 use super::args::LightArgs;
+use super::error::CommandError;
 use super::find_args::FindArgs;
 use crate::p2p::find::{BootHost, FILE, Finder, FinderOptions, NodeBook};
 

@@ -8,9 +8,11 @@ use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
 use rootlight_p2p::network::PeerNetwork;
 
+use super::error::CommandError;
 use super::find_args::DoctorArgs;
 use super::print::say;
-use super::{CommandError, discovery, runtime, verify};
+use super::runtime::runtime;
+use super::{discovery, verify};
 use crate::doctor::{Outcome, Plan, Report, Step, examine};
 use crate::files;
 use crate::light::start;

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rootlight::rpc::Profile;
 
-use super::CommandError;
+use super::error::CommandError;
 use crate::keys::{self, KeyError, Registry};
 use crate::server::{Entry, KeyAccess};
 

@@ -10,7 +10,9 @@ use rootlight::types::B256;
 use tracing::{debug, error, info, warn};
 
 use super::args::FollowArgs;
-use super::{CommandError, peers, runtime, serving, verify};
+use super::error::CommandError;
+use super::runtime::runtime;
+use super::{peers, serving, verify};
 use crate::follow::{Fetched, FollowError, FollowOptions, Target, follow};
 use crate::local::{Entropy, LocalOptions, LocalService, moment};
 use crate::service::Service as _;

@@ -7,8 +7,10 @@ use rootlight::light::SyncOptions;
 use rootlight_index::{Database, LoadEvent, Loader, LoaderOptions, Observer, Setup};
 use tracing::info;
 
+use super::error::CommandError;
 use super::index_args::IndexArgs;
-use super::{CommandError, runtime, serving, verify};
+use super::runtime::runtime;
+use super::{serving, verify};
 use crate::cluster::{ChainSource, IndexMetrics};
 use crate::light::{LightOptions, LightService, start};
 use crate::unix_time::unix_time;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::CommandError;
 use super::entry::{PAUSE, TRIES};
+use super::error::CommandError;
 use super::print::say;
 use crate::keys::{Change, Command, KeyError, Listed, Registry, Reply};
 use crate::outside::cell;

@@ -8,7 +8,9 @@ use rootlight::light::{SyncOptions, Unproven};
 use tracing::info;
 
 use super::args::LightArgs;
-use super::{CommandError, discovery, peers, runtime, serving, verify};
+use super::error::CommandError;
+use super::runtime::runtime;
+use super::{discovery, peers, serving, verify};
 use crate::light::{LightOptions, LightService, Start, start};
 use crate::unix_time::unix_time;
 use crate::upstream::{self, HttpConfig, SharedUpstream};

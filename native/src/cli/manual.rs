@@ -7,8 +7,9 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use super::args::Cli;
+use super::error::CommandError;
 use super::print::write;
-use super::{Cli, CommandError};
 
 /// Prints the completion script of a shell.
 pub(super) fn completions(shell: Shell) -> Result<(), CommandError> {

@@ -3,7 +3,7 @@
 use rootlight::rpc::{Method, Mode, Profile, methods};
 use serde_json::{Value, json};
 
-use super::CommandError;
+use super::error::CommandError;
 use super::print::say;
 
 /// Prints the method table.

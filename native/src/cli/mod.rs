@@ -5,11 +5,13 @@ mod banner;
 mod calls;
 #[cfg(feature = "cluster")]
 mod cluster_keys;
+mod command_line;
 mod config;
 mod dev;
 mod discovery;
 mod doctor;
 mod entry;
+mod error;
 mod find_args;
 mod follow;
 #[cfg(feature = "cluster")]
@@ -28,6 +30,7 @@ mod peers;
 mod print;
 mod record;
 mod reload;
+mod runtime;
 #[cfg(feature = "cluster")]
 mod serve;
 #[cfg(feature = "cluster")]
@@ -41,56 +44,17 @@ mod verify;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
-
-use crate::upstream::OpenError;
+use command_line::{Stop, read};
 
 pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, VerifyArgs,
 };
 pub use entry::{EntryArgs, Opened};
+pub use error::CommandError;
 pub use find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
 pub use operations::OperationArgs;
 pub use server_args::ServerArgs;
-
-/// Why a command did not succeed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CommandError {
-    /// The command line or the configuration file is wrong.
-    #[error("{0}")]
-    Usage(String),
-    /// The command failed for another reason.
-    #[error("{0}")]
-    Failed(String),
-    /// A check of `rootlight verify` failed; the printed report says which.
-    #[error("verification failed")]
-    Refused,
-}
-
-impl CommandError {
-    /// Wraps an error's text as a failure.
-    pub fn failed(error: impl std::fmt::Display) -> Self {
-        Self::Failed(error.to_string())
-    }
-
-    fn code(&self) -> ExitCode {
-        match self {
-            Self::Usage(_) => ExitCode::from(2),
-            Self::Failed(_) | Self::Refused => ExitCode::from(1),
-        }
-    }
-}
-
-impl From<OpenError> for CommandError {
-    fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Scheme(_) => Self::Usage(error.to_string()),
-            other => Self::failed(other),
-        }
-    }
-}
 
 /// Runs the program. Everything is here except the `main` function, so that tests can call it.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -123,37 +87,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-enum Stop {
-    Clap(clap::Error),
-    Config(CommandError),
-}
-
-/// Parses the arguments. Values of a configuration file become defaults, so flags and environment variables
-/// take precedence. Returns also the values of all flags as text.
-fn read(arguments: Vec<OsString>, is_running: bool) -> Result<(Cli, reload::Values), Stop> {
-    let command = with_environment(Cli::command());
-    let command = match config::path(&arguments) {
-        Some(path) => config::apply(command, &path, is_running).map_err(Stop::Config)?,
-        None => command,
-    };
-    let wrong = |error| Stop::Clap(config::without_values(error, &arguments));
-    let matches = command.clone().try_get_matches_from(&arguments).map_err(wrong)?;
-    let values = reload::values(&command, &matches);
-    Cli::from_arg_matches(&matches).map(|cli| (cli, values)).map_err(wrong)
-}
-
-/// Lets every flag come from the environment: `--http-port` from `ROOTLIGHT_HTTP_PORT`.
-fn with_environment(command: clap::Command) -> clap::Command {
-    let command = command.mut_args(|arg| match arg.get_long() {
-        Some(long) => {
-            let name = format!("ROOTLIGHT_{}", long.to_uppercase().replace('-', "_"));
-            arg.env(name).hide_env(true)
-        }
-        None => arg,
-    });
-    command.mut_subcommands(with_environment)
-}
-
 fn run(cli: Cli) -> Result<(), CommandError> {
     logging::start(&cli.common);
     if let Some(file) = &cli.common.config {
@@ -183,23 +116,4 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Record(args)) => record::run(&args, cli.common.silent),
     }
-}
-
-/// The number of tasks that a thread runs before it looks for new data on the sockets. Long bodies are moved in
-/// pieces, one for each turn of a task; with tokio's default of 61 a new request would wait for 61 pieces.
-const EVENT_INTERVAL: u32 = 8;
-
-/// Creates a runtime for commands that wait on sockets.
-fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
-    // Short messages are answered on these threads. With at least two, one busy thread does not block the
-    // others' clients.
-    let workers = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder
-        .worker_threads(workers)
-        .event_interval(EVENT_INTERVAL)
-        .on_thread_start(crate::processors::join)
-        .enable_all()
-        .build()
-        .map_err(CommandError::failed)
 }

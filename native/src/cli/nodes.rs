@@ -6,9 +6,11 @@ use std::time::Duration;
 use rootlight_p2p::session::Capability;
 use serde_json::{Value, json};
 
+use super::error::CommandError;
 use super::find_args::{CrawlArgs, PeersArgs};
 use super::print::say;
-use super::{CommandError, discovery, runtime, verify};
+use super::runtime::runtime;
+use super::{discovery, verify};
 use crate::outside::cell;
 use crate::p2p::Identity;
 use crate::p2p::find::{self, CrawlOptions, KnownNode, Visit, Visited};

@@ -9,7 +9,8 @@ use rootlight::consensus::Network;
 use tracing::{info, warn};
 
 use super::args::{LightArgs, PeerArgs};
-use super::{CommandError, discovery};
+use super::discovery;
+use super::error::CommandError;
 use crate::light::Start;
 use crate::local::LocalService;
 use crate::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions, start_slots};

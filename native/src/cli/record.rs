@@ -1,7 +1,9 @@
 //! `rootlight record`.
 
+use super::args::RecordArgs;
+use super::error::CommandError;
 use super::print::{say, write_error};
-use super::{CommandError, RecordArgs, runtime};
+use super::runtime::runtime;
 use crate::record::{Plan, record};
 use crate::upstream;
 

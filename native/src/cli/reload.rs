@@ -1,18 +1,13 @@
 //! SIGHUP: reads the configuration and the certificate again.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 
-use clap::{ArgMatches, Command};
-
 use super::args::Cli;
+use super::command_line::Values;
 
 /// Flags whose changes take effect without a restart.
 const RELOADABLE: [&str; 4] = ["allow-host", "cors", "log-level", "trusted-proxy"];
-
-/// The values of all flags, by name.
-pub(super) type Values = BTreeMap<String, Vec<OsString>>;
 
 /// The command line that the process was started with, and the settings in effect.
 struct Started {
@@ -25,23 +20,6 @@ static STARTED: Mutex<Option<Started>> = Mutex::new(None);
 /// Remembers the command line, so that it can be read again with a changed file.
 pub(super) fn remember(arguments: Vec<OsString>, values: Values) {
     *STARTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Started { arguments, values });
-}
-
-/// The values of a command's flags and of those of its subcommand.
-pub(super) fn values(command: &Command, matches: &ArgMatches) -> Values {
-    let mut values = Values::new();
-    for argument in command.get_arguments() {
-        let Some(long) = argument.get_long() else { continue };
-        if let Ok(Some(raw)) = matches.try_get_raw(argument.get_id().as_str()) {
-            values.insert(long.to_owned(), raw.map(ToOwned::to_owned).collect());
-        }
-    }
-    if let Some((name, inner)) = matches.subcommand()
-        && let Some(subcommand) = command.find_subcommand(name)
-    {
-        values.extend(self::values(subcommand, inner));
-    }
-    values
 }
 
 /// The names of flags with different values.
@@ -58,7 +36,8 @@ mod unix {
     use tokio::signal::unix::{Signal, SignalKind, signal};
     use tracing::{error, info, warn};
 
-    use super::super::{Stop, logging, read, systemd};
+    use super::super::command_line::{Stop, read};
+    use super::super::{logging, systemd};
     use super::{Cli, PoisonError, RELOADABLE, STARTED, changed};
     use crate::server::Control;
 

@@ -10,8 +10,10 @@ use rootlight_index::{Database, IndexError};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+use super::error::CommandError;
+use super::runtime::runtime;
 use super::serve_args::ServeArgs;
-use super::{CommandError, runtime, serving, verify};
+use super::{serving, verify};
 use crate::cluster::keys::{ClusterAccess, ClusterKeys};
 use crate::cluster::store::{HotStore, PREFIX, StoreConfig};
 use crate::cluster::{IndexSource, with_index};

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use tokio::signal;
 use tracing::info;
 
+use super::error::CommandError;
 use super::print::say;
 #[cfg(unix)]
 use super::reload::Hangups;
 use super::server_args::ServerArgs;
-use super::{CommandError, systemd};
+use super::systemd;
 use crate::keys;
 use crate::server::{Control, KeyAccess, Server};
 use crate::service::Service;

@@ -7,7 +7,9 @@ use rootlight::rpc::Profile;
 use tracing::info;
 
 use super::args::SidecarArgs;
-use super::{CommandError, peers, runtime, serving, verify};
+use super::error::CommandError;
+use super::runtime::runtime;
+use super::{peers, serving, verify};
 use crate::light::LightOptions;
 use crate::p2p::Identity;
 use crate::sidecar::{NodeChain, NodeStore, SidecarOptions, SidecarService};

@@ -7,8 +7,8 @@ use std::path::Path;
 use rootlight::consensus::Network;
 use rootlight::verify::{MAX_INPUT_BYTES, verify};
 
-use super::CommandError;
 use super::args::VerifyArgs;
+use super::error::CommandError;
 use super::print::{say, write};
 
 /// Longest network file, bytes.
