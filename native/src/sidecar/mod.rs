@@ -6,6 +6,7 @@
 
 mod error;
 mod flush;
+mod node_store;
 mod parts;
 mod peer_chain;
 mod provable;
@@ -13,20 +14,7 @@ mod service;
 mod shared_node;
 mod start;
 
-use rootlight::trie::TrieStore;
-
 pub use error::SidecarError;
+pub use node_store::NodeStore;
 pub use peer_chain::NodeChain;
 pub use service::{SidecarOptions, SidecarService};
-
-/// The trie nodes of a full node that goes on writing them.
-pub trait NodeStore: TrieStore + 'static {
-    /// Makes readable what the node has written since the last call.
-    ///
-    /// # Errors
-    /// The database's error message. What was readable before can still be read.
-    fn catch_up(&self) -> Result<(), String>;
-
-    /// A number that changes when there is more to read.
-    fn version(&self) -> u64;
-}

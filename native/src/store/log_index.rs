@@ -9,7 +9,9 @@ use roaring::RoaringBitmap;
 use rootlight::local::{BlockIndex, ChainSnapshot, StoredBlock, Term};
 use tracing::error;
 
-use super::{META, Slot, Store, StoreError};
+use super::database::{Slot, Store};
+use super::error::StoreError;
+use super::tables::META;
 use crate::index::{
     Found, RowKey, Rows, Search, Table, TermKey, Unreadable, add_terms, decode_row, encode_row, read_table,
     row_key,

@@ -11,12 +11,11 @@ use rootlight::trie::{LoadError, Loader, NodeSource as _, Trie};
 use rootlight::types::block::encode_block;
 use rootlight::types::{Block, FieldError, Header, Receipt};
 
-use super::{
-    Beside, SETTINGS, Slot, StateRoots, States, Store, StoreError, StoredBlock, StoredIndex, StoredNodes,
-};
-
-/// Opens the store again after a failed write. The previous database must be closed first.
-pub type OpenStore = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
+use super::append::{Beside, States};
+use super::database::{OpenStore, Slot, StateRoots, Store, StoredBlock, StoredNodes};
+use super::error::StoreError;
+use super::log_index::StoredIndex;
+use super::tables::SETTINGS;
 
 /// Why a stored chain cannot be restored.
 #[derive(Debug, thiserror::Error)]

@@ -22,3 +22,7 @@ pub(super) const NODES: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition:
 pub(super) const ROOTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("roots");
 /// Everything else, such as keys and the clock, by name.
 pub(super) const NOTES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("notes");
+/// Name of the note with the timestamp of block 0: eight bytes, the highest first.
+pub(super) const GENESIS_TIME: &str = "genesis time";
+/// Name of the note with the settings of a development chain, as JSON.
+pub(super) const SETTINGS: &str = "settings";

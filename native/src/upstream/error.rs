@@ -1,8 +1,12 @@
-//! Errors of requests to upstreams.
+//! Results of requests to upstreams, and their errors.
 
 use alloy_primitives::Bytes;
 use rootlight::light::RequestFailure;
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The result of one request: the JSON text of the result as it was sent, or an error.
+pub type UpstreamResult = Result<Box<RawValue>, UpstreamError>;
 
 /// The URL of an upstream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
