@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{
-    Filters, Open, Watch,
-    seen::{ReportedBlock, Seen},
+    kinds::{BlockLogs, Blocks, Kind, Logs, Pending, Told},
+    open::Open,
+    room::make_room,
+    set::Filters,
+    trail::{ReportedBlock, Trail},
 };
 use crate::{
     engine::{log_filter::LogFilter, logs::FoundLog},
@@ -34,11 +37,11 @@ struct Carried {
     rights: u64,
     fresh: bool,
     watch: Watched,
-    trail: Vec<Told>,
+    trail: Vec<CarriedBlock>,
     pending: Vec<B256>,
 }
 
-/// The encoding of a [`Watch`]. Subscriptions are not carried.
+/// What a filter watches. Subscriptions are not carried.
 #[derive(Serialize, Deserialize)]
 enum Watched {
     Logs { addresses: Vec<Address>, topics: Vec<Vec<B256>>, from: u64, to: Option<u64> },
@@ -48,14 +51,14 @@ enum Watched {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct CarriedBlock {
     number: u64,
     hash: B256,
-    logs: Vec<ToldLog>,
+    logs: Vec<CarriedLog>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct ToldLog {
+struct CarriedLog {
     address: Address,
     topics: Vec<B256>,
     data: Bytes,
@@ -65,37 +68,45 @@ struct ToldLog {
 }
 
 impl Watched {
-    fn of(watch: &Watch) -> Option<Self> {
-        Some(match watch {
-            Watch::Logs { filter: LogFilter { addresses, topics }, from, to } => {
-                Self::Logs { addresses: addresses.clone(), topics: topics.clone(), from: *from, to: *to }
+    /// What a filter watches, and what it has reported and is to report; `None` if it is not carried.
+    fn of(kind: &Kind) -> Option<(Self, Vec<CarriedBlock>, Vec<B256>)> {
+        let trail = |told: &Told| match told {
+            Told::Blocks(Trail(blocks)) => blocks.iter().map(CarriedBlock::from).collect(),
+            Told::Events(_) => Vec::new(),
+        };
+        Some(match kind {
+            Kind::Logs(Logs { filter: LogFilter { addresses, topics }, from, to, told }) => {
+                let (addresses, topics) = (addresses.clone(), topics.clone());
+                (Self::Logs { addresses, topics, from: *from, to: *to }, trail(told), Vec::new())
             }
-            Watch::BlockLogs { filter: LogFilter { addresses, topics }, block } => {
-                Self::BlockLogs { addresses: addresses.clone(), topics: topics.clone(), block: *block }
+            Kind::BlockLogs(BlockLogs { filter: LogFilter { addresses, topics }, block }) => {
+                let (addresses, topics) = (addresses.clone(), topics.clone());
+                (Self::BlockLogs { addresses, topics, block: *block }, Vec::new(), Vec::new())
             }
-            Watch::Blocks => Self::Blocks,
-            Watch::Pending => Self::Pending,
-            Watch::Heads | Watch::Syncing => return None,
+            Kind::Blocks(Blocks { with_headers: false, told }) => (Self::Blocks, trail(told), Vec::new()),
+            Kind::Pending(pending) => (Self::Pending, Vec::new(), pending.waiting.clone()),
+            Kind::Blocks(_) | Kind::Syncing(_) => return None,
         })
     }
 
-    fn watch(self) -> Watch {
+    fn kind(self, trail: Vec<CarriedBlock>, waiting: Vec<B256>) -> Kind {
+        let told = Told::Blocks(Trail(trail.into_iter().map(ReportedBlock::from).collect()));
         match self {
             Self::Logs { addresses, topics, from, to } => {
-                Watch::Logs { filter: LogFilter { addresses, topics }, from, to }
+                Kind::Logs(Logs { filter: LogFilter { addresses, topics }, from, to, told })
             }
             Self::BlockLogs { addresses, topics, block } => {
-                Watch::BlockLogs { filter: LogFilter { addresses, topics }, block }
+                Kind::BlockLogs(BlockLogs { filter: LogFilter { addresses, topics }, block })
             }
-            Self::Blocks => Watch::Blocks,
-            Self::Pending => Watch::Pending,
+            Self::Blocks => Kind::Blocks(Blocks { with_headers: false, told }),
+            Self::Pending => Kind::Pending(Pending { next: None, waiting }),
         }
     }
 }
 
-impl From<&ReportedBlock> for Told {
+impl From<&ReportedBlock> for CarriedBlock {
     fn from(told: &ReportedBlock) -> Self {
-        let log = |found: &FoundLog| ToldLog {
+        let log = |found: &FoundLog| CarriedLog {
             address: found.log.address,
             topics: found.log.topics.clone(),
             data: found.log.data.clone(),
@@ -108,10 +119,10 @@ impl From<&ReportedBlock> for Told {
     }
 }
 
-impl From<Told> for ReportedBlock {
-    fn from(told: Told) -> Self {
+impl From<CarriedBlock> for ReportedBlock {
+    fn from(told: CarriedBlock) -> Self {
         let block = BlockRef { number: told.number, hash: told.hash };
-        let log = |log: ToldLog| FoundLog {
+        let log = |log: CarriedLog| FoundLog {
             log: Log { address: log.address, topics: log.topics, data: log.data },
             log_index: log.log_index,
             transaction: log.transaction,
@@ -126,7 +137,7 @@ impl Filters {
     /// The bytes of a filter for another host; `None` if it does not exist. The filter stays.
     pub fn carry(&self, id: u128) -> Option<Vec<u8>> {
         let open = self.open.iter().find(|open| open.id == id)?;
-        let watch = Watched::of(&open.watch).filter(|_| open.subscription.is_none())?;
+        let (watch, trail, pending) = Watched::of(&open.kind).filter(|_| open.subscription.is_none())?;
         let carried = Carried {
             version: VERSION,
             asker: open.asker.number,
@@ -134,8 +145,8 @@ impl Filters {
             rights: open.rights,
             fresh: open.fresh,
             watch,
-            trail: open.seen.trail.iter().map(Told::from).collect(),
-            pending: open.seen.pending.clone(),
+            trail,
+            pending,
         };
         postcard::to_allocvec(&carried).ok()
     }
@@ -158,31 +169,22 @@ impl Filters {
         if carried.version != VERSION {
             return Err(CarriedError);
         }
-        let seen = Seen {
-            trail: carried.trail.into_iter().map(ReportedBlock::from).collect(),
-            pending: carried.pending,
-        };
         let mut open = Open {
             id,
-            watch: carried.watch.watch(),
+            kind: carried.watch.kind(carried.trail, carried.pending),
             fresh: carried.fresh,
-            seen,
-            #[cfg(feature = "local")]
-            next: 0,
             polled: now,
             subscription: None,
-            syncing: false,
             asker: Asker { number: carried.asker, page: carried.page },
             rights: carried.rights,
             bytes: 0,
         };
-        if open.watch == Watch::Pending {
-            let own = sent.iter().filter(|(_, told)| *told == open.asker.told());
-            own.for_each(|(hash, _)| open.seen.add_pending(*hash));
-        }
+        let own = sent.iter().filter(|(_, told)| *told == open.asker.told());
+        let own: Vec<_> = own.map(|(hash, _)| *hash).collect();
+        own.into_iter().for_each(|hash| open.add_pending(hash));
         open.weigh();
         self.forget(id);
-        if self.make_room(open.asker, 1, open.bytes).is_ok() {
+        if make_room(&mut self.open, open.asker, 1, open.bytes).is_ok() {
             self.open.push(open);
         }
         Ok(())

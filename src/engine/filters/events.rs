@@ -1,13 +1,21 @@
 //! What a filter of an executed chain reports: the chain's own events since the last poll. What comes and goes between
 //! two polls is reported too.
+//!
+//! Each function returns what one answer can hold; `next` becomes the number of the first event that is left. `None` stands
+//! for events that were not reported yet and are not kept any more.
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "node-methods")]
-use super::Filters;
-use super::{Changes, View, Watch, marked};
+use alloy_primitives::B256;
+
+use super::watch::marked;
 use crate::{
-    engine::logs::{FoundLog, MAX_LOG_BYTES, MAX_LOGS, body_logs, json_bytes},
+    engine::{
+        BlockHeader,
+        log_filter::LogFilter,
+        logs::{FoundLog, MAX_LOG_BYTES, MAX_LOGS, body_logs, json_bytes},
+        view::View,
+    },
     local::{ChainEvent, EventBlock, Events},
     types::BlockRef,
 };
@@ -17,70 +25,85 @@ const MAX_HEADS: usize = 1_000;
 /// Most hashes of one poll.
 const MAX_HASHES: usize = 100_000;
 
-/// Most events of a poll that counts as short.
-#[cfg(feature = "node-methods")]
-const FEW_EVENTS: u64 = 64;
-
-/// The events from `*next` on that a filter watches, as far as one answer can hold them; `next` becomes the number of
-/// the first event that is left. `None` if events that were not reported yet are not kept any more.
-pub(super) fn news(watch: &Watch, next: &mut u64, events: &Events, view: &dyn View) -> Option<Changes> {
-    let mut changes = match watch {
-        Watch::Heads => Changes::Heads(Vec::new()),
-        Watch::Logs { .. } => Changes::Logs(Vec::new()),
-        _ => Changes::Hashes(Vec::new()),
-    };
-    let mut bytes = 0_usize;
+/// Passes the events from `*next` on to `take`, until `take` returns that there is no room for the event.
+fn pass(next: &mut u64, events: &Events, mut take: impl FnMut(&ChainEvent) -> bool) -> Option<()> {
     for (number, event) in events.since(*next)? {
         *next = number;
-        match (&mut changes, event) {
-            (Changes::Heads(heads), _) if heads.len() >= MAX_HEADS => return Some(changes),
-            (Changes::Hashes(hashes), _) if hashes.len() >= MAX_HASHES => return Some(changes),
-            (Changes::Heads(heads), ChainEvent::Connected(block)) => heads.push((&block.header).into()),
-            (Changes::Hashes(hashes), ChainEvent::Connected(block)) if matches!(watch, Watch::Blocks) => {
-                hashes.push(block.header.hash());
-            }
-            (Changes::Hashes(hashes), ChainEvent::Pending { hash, asker })
-                if matches!(watch, Watch::Pending) && view.shows_waiting_of(*asker) =>
-            {
-                hashes.push(*hash);
-            }
-            (Changes::Logs(logs), ChainEvent::Connected(block) | ChainEvent::Removed(block)) => {
-                let found = logs_of(watch, block);
-                bytes = found.iter().map(|found| json_bytes(&found.log)).fold(bytes, usize::saturating_add);
-                // The logs of one block are reported together. At least one block is.
-                let full = bytes > MAX_LOG_BYTES / 2 || logs.len().saturating_add(found.len()) > MAX_LOGS;
-                if full && !logs.is_empty() {
-                    return Some(changes);
-                }
-                logs.extend(marked(found, matches!(event, ChainEvent::Removed(_))));
-            }
-            _ => {}
+        if !take(event) {
+            return Some(());
         }
     }
     *next = events.next();
-    Some(changes)
+    Some(())
 }
 
-#[cfg(feature = "node-methods")]
-impl Filters {
-    /// Whether the next poll of a filter of an executed chain takes microseconds: it reports no logs, and at most
-    /// 64 events are new. A filter that does not exist counts as such.
-    pub fn poll_is_short(&mut self, id: u128, view: &dyn View, now: u64) -> bool {
-        let Some(open) = self.alive(id, now) else { return true };
-        let has_logs = matches!(open.watch, Watch::Logs { .. } | Watch::BlockLogs { .. });
-        let new = view.events().map(|events| events.next().saturating_sub(open.next));
-        !has_logs && new.is_some_and(|new| new <= FEW_EVENTS)
-    }
+/// The headers of new blocks.
+pub(super) fn heads(next: &mut u64, events: &Events) -> Option<Vec<BlockHeader>> {
+    let mut heads = Vec::new();
+    pass(next, events, |event| {
+        let has_room = heads.len() < MAX_HEADS;
+        if let (true, ChainEvent::Connected(block)) = (has_room, event) {
+            heads.push((&block.header).into());
+        }
+        has_room
+    })?;
+    Some(heads)
+}
+
+/// The hashes of new blocks.
+pub(super) fn blocks(next: &mut u64, events: &Events) -> Option<Vec<B256>> {
+    hashes(next, events, |event| match event {
+        ChainEvent::Connected(block) => Some(block.header.hash()),
+        _ => None,
+    })
+}
+
+/// The hashes of the transactions that have entered the pool and that the caller may see.
+pub(super) fn pending(next: &mut u64, events: &Events, view: &dyn View) -> Option<Vec<B256>> {
+    hashes(next, events, |event| match event {
+        ChainEvent::Pending { hash, asker } => view.shows_waiting_of(*asker).then_some(*hash),
+        _ => None,
+    })
+}
+
+fn hashes(next: &mut u64, events: &Events, of: impl Fn(&ChainEvent) -> Option<B256>) -> Option<Vec<B256>> {
+    let mut hashes = Vec::new();
+    pass(next, events, |event| {
+        let has_room = hashes.len() < MAX_HASHES;
+        hashes.extend(of(event).filter(|_| has_room));
+        has_room
+    })?;
+    Some(hashes)
+}
+
+/// The selected logs of blocks that joined or left the chain. Those of one block are reported together; at least one block
+/// is.
+pub(super) fn logs(
+    next: &mut u64,
+    events: &Events,
+    select: impl Fn(&EventBlock) -> Vec<FoundLog>,
+) -> Option<Vec<(FoundLog, bool)>> {
+    let mut logs = Vec::new();
+    let mut bytes = 0_usize;
+    pass(next, events, |event| {
+        let (ChainEvent::Connected(block) | ChainEvent::Removed(block)) = event else { return true };
+        let found = select(block);
+        bytes = found.iter().map(|found| json_bytes(&found.log)).fold(bytes, usize::saturating_add);
+        let full = bytes > MAX_LOG_BYTES / 2 || logs.len().saturating_add(found.len()) > MAX_LOGS;
+        if full && !logs.is_empty() {
+            return false;
+        }
+        logs.extend(marked(found, matches!(event, ChainEvent::Removed(_))));
+        true
+    })?;
+    Some(logs)
 }
 
 /// The logs of a block that a filter selects.
-fn logs_of(watch: &Watch, block: &EventBlock) -> Vec<FoundLog> {
-    let Watch::Logs { filter, from, to } = watch else { return Vec::new() };
-    let number = block.header.number;
-    let selected = number >= *from && to.is_none_or(|to| number <= to);
-    if !selected || !filter.may_match(&(&block.header).into()) {
+pub(super) fn logs_of(filter: &LogFilter, block: &EventBlock) -> Vec<FoundLog> {
+    if !filter.may_match(&(&block.header).into()) {
         return Vec::new();
     }
-    let of = BlockRef { number, hash: block.header.hash() };
+    let of = BlockRef { number: block.header.number, hash: block.header.hash() };
     body_logs(of, &block.block.body, &block.block.receipts, filter)
 }

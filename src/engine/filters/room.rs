@@ -1,12 +1,14 @@
 //! Shares out the room for filters and subscriptions.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use thiserror::Error;
 
-use super::{Filters, MAX_FILTERS};
+use super::open::Open;
 use crate::types::Asker;
 
+/// Most filters and subscriptions that are kept.
+pub const MAX_FILTERS: usize = 4_096;
 /// Most bytes of all filters and subscriptions, approximately. On a light client each takes some 16 KiB for the blocks
 /// that it remembers.
 const MAX_FILTER_BYTES: usize = 64 << 20;
@@ -48,35 +50,38 @@ impl Sum {
     }
 }
 
-impl Filters {
-    /// Drops filters until there is room for so many more of an asker, with so many bytes.
-    ///
-    /// # Errors
-    /// They are more than the asker's part.
-    pub(super) fn make_room(&mut self, asker: Asker, count: usize, bytes: usize) -> Result<(), FilterLimit> {
-        // A page has one asker, which can exhaust only the memory of that page.
-        if !cfg!(feature = "hosted") {
-            let has_room = self.open.len().saturating_add(count) <= MAX_FILTERS;
-            return if has_room { Ok(()) } else { Err(FilterLimit::All) };
+/// Drops filters until there is room for so many more of an asker, with so many bytes.
+///
+/// # Errors
+/// They are more than the asker's part.
+pub(super) fn make_room(
+    open: &mut Vec<Open>,
+    asker: Asker,
+    count: usize,
+    bytes: usize,
+) -> Result<(), FilterLimit> {
+    // A page has one asker, which can exhaust only the memory of that page.
+    if !cfg!(feature = "hosted") {
+        let has_room = open.len().saturating_add(count) <= MAX_FILTERS;
+        return if has_room { Ok(()) } else { Err(FilterLimit::All) };
+    }
+    let (asker, new) = (asker.sharer(), Sum { count, bytes });
+    loop {
+        let mut sums = BTreeMap::<Asker, Sum>::new();
+        for one in &*open {
+            let sum = Sum { count: 1, bytes: one.bytes };
+            sums.entry(one.asker.sharer()).or_default().add(sum);
         }
-        let (asker, new) = (asker.sharer(), Sum { count, bytes });
-        loop {
-            let mut sums = BTreeMap::<Asker, Sum>::new();
-            for open in &self.open {
-                let sum = Sum { count: 1, bytes: open.bytes };
-                sums.entry(open.asker.sharer()).or_default().add(sum);
-            }
-            if count > 0 {
-                sums.entry(asker).or_default().add(new);
-            }
-            let Some((loser, limit)) = loser(&sums, asker) else { return Ok(()) };
-            if count > 0 && loser == asker {
-                return Err(limit);
-            }
-            let own = self.open.iter().enumerate().filter(|(_, open)| open.asker.sharer() == loser);
-            let Some((place, _)) = own.min_by_key(|(_, open)| open.polled) else { return Err(limit) };
-            self.open.remove(place);
+        if count > 0 {
+            sums.entry(asker).or_default().add(new);
         }
+        let Some((loser, limit)) = loser(&sums, asker) else { return Ok(()) };
+        if count > 0 && loser == asker {
+            return Err(limit);
+        }
+        let own = open.iter().enumerate().filter(|(_, one)| one.asker.sharer() == loser);
+        let Some((place, _)) = own.min_by_key(|(_, one)| one.polled) else { return Err(limit) };
+        open.remove(place);
     }
 }
 

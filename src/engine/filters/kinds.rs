@@ -1,0 +1,354 @@
+//! The kinds of filters: what each watches, and up to where its owner was told.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::B256;
+
+#[cfg(feature = "local")]
+use super::events;
+#[cfg(feature = "light")]
+use super::trail::Trail;
+use super::watch::{Changes, Watch, marked};
+use crate::engine::{
+    block_id::settled_height,
+    log_filter::LogFilter,
+    logs::{FoundLog, RangeStop, logs_by_hash, range_logs},
+    view::{Need, View},
+};
+#[cfg(feature = "local")]
+use crate::local::EventBlock;
+
+/// Most pending transactions that a light client keeps for a filter between two polls; older ones are dropped.
+#[cfg(feature = "light")]
+pub const MAX_PENDING: usize = 10_000;
+
+/// How a filter is asked.
+#[derive(Clone, Copy)]
+pub(super) struct Poll {
+    /// There was no poll yet.
+    pub(super) is_first: bool,
+    /// Nobody can ask for a smaller range: it is a subscription.
+    #[cfg(feature = "light")]
+    pub(super) is_subscription: bool,
+}
+
+/// Up to where the owner of a filter was told of blocks.
+#[derive(Debug, Clone)]
+pub(super) enum Told {
+    /// On an executed chain: the number of the first event that is not reported yet.
+    #[cfg(feature = "local")]
+    Events(u64),
+    /// On a light client: the reported blocks.
+    #[cfg(feature = "light")]
+    Blocks(Trail),
+}
+
+impl Told {
+    fn new(view: &dyn View) -> Need<Self> {
+        #[cfg(feature = "local")]
+        if let Some(next) = next_event(view) {
+            return Ok(Self::Events(next));
+        }
+        #[cfg(feature = "light")]
+        return Trail::new(view).map(Self::Blocks);
+        #[cfg(not(feature = "light"))]
+        Ok(Self::Events(0))
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            #[cfg(feature = "local")]
+            Self::Events(_) => 0,
+            #[cfg(feature = "light")]
+            Self::Blocks(trail) => trail.bytes(),
+        }
+    }
+}
+
+#[cfg(feature = "local")]
+fn next_event(view: &dyn View) -> Option<u64> {
+    view.events().map(crate::local::Events::next)
+}
+
+/// Logs of a range of blocks.
+#[derive(Debug, Clone)]
+pub(super) struct Logs {
+    pub(super) filter: LogFilter,
+    pub(super) from: u64,
+    /// Without it, the range grows with the chain.
+    pub(super) to: Option<u64>,
+    pub(super) told: Told,
+}
+
+impl Logs {
+    /// All logs of the range.
+    fn all(&self, view: &dyn View) -> Result<Vec<FoundLog>, RangeStop> {
+        let head = settled_height(view)?;
+        range_logs(view, self.from, self.to.map_or(head, |to| to.min(head)), &self.filter)
+    }
+
+    fn news(&mut self, view: &dyn View, poll: Poll) -> Result<Option<Vec<(FoundLog, bool)>>, RangeStop> {
+        #[cfg(feature = "local")]
+        if let (Told::Events(_), true) = (&self.told, poll.is_first) {
+            let logs = self.all(view)?;
+            self.told = Told::Events(next_event(view).unwrap_or_default());
+            return Ok(Some(marked(logs, false)));
+        }
+        let Self { filter, from, to, told } = self;
+        match told {
+            #[cfg(feature = "local")]
+            Told::Events(next) => {
+                let select = |block: &EventBlock| {
+                    let number = block.header.number;
+                    let is_inside = number >= *from && to.is_none_or(|to| number <= to);
+                    if is_inside { events::logs_of(filter, block) } else { Vec::new() }
+                };
+                Ok(view.events().and_then(|events| events::logs(next, events, select)))
+            }
+            #[cfg(feature = "light")]
+            Told::Blocks(trail) => {
+                let range = Range { filter, from: *from, to: *to };
+                let step =
+                    trail.go_on(view, poll.is_first, |kept, head| range.new_logs(view, poll, kept, head))?;
+                let mut changes = marked(step.removed, true);
+                changes.extend(marked(step.logs, false));
+                Ok(Some(changes))
+            }
+        }
+    }
+}
+
+/// The range of a filter of a light client.
+#[cfg(feature = "light")]
+struct Range<'a> {
+    filter: &'a LogFilter,
+    from: u64,
+    to: Option<u64>,
+}
+
+#[cfg(feature = "light")]
+impl Range<'_> {
+    /// Logs above a height; in the first poll, those of the whole range. A subscriber cannot ask for a smaller range: the
+    /// later blocks are reported in the next poll. Logs of a single block beyond the limit are not reported.
+    fn new_logs(
+        &self,
+        view: &dyn View,
+        poll: Poll,
+        kept: u64,
+        head: &mut u64,
+    ) -> Result<Vec<FoundLog>, RangeStop> {
+        loop {
+            match self.logs_above(view, poll, kept, *head) {
+                Err(RangeStop::TooLong { .. }) if poll.is_subscription => match head.saturating_sub(kept) {
+                    0 | 1 => return Ok(Vec::new()),
+                    blocks => *head = kept.saturating_add(blocks / 2),
+                },
+                logs => return logs,
+            }
+        }
+    }
+
+    fn logs_above(
+        &self,
+        view: &dyn View,
+        poll: Poll,
+        kept: u64,
+        head: u64,
+    ) -> Result<Vec<FoundLog>, RangeStop> {
+        let mut first = if poll.is_first { self.from } else { kept.saturating_add(1).max(self.from) };
+        if poll.is_subscription {
+            // A subscriber cannot ask for a smaller range, so that it gets the newest blocks that one request may
+            // cover.
+            first = first.max(head.saturating_add(1).saturating_sub(view.max_log_blocks()));
+        }
+        let to = self.to.map_or(head, |to| to.min(head));
+        if first > to {
+            return Ok(Vec::new());
+        }
+        range_logs(view, first, to, self.filter)
+    }
+}
+
+/// Logs of one block, which are reported once.
+#[derive(Debug, Clone)]
+pub(super) struct BlockLogs {
+    pub(super) filter: LogFilter,
+    pub(super) block: B256,
+}
+
+impl BlockLogs {
+    fn all(&self, view: &dyn View) -> Result<Vec<FoundLog>, RangeStop> {
+        logs_by_hash(view, self.block, &self.filter)
+    }
+}
+
+/// New blocks.
+#[derive(Debug, Clone)]
+pub(super) struct Blocks {
+    /// Reports headers instead of hashes.
+    pub(super) with_headers: bool,
+    pub(super) told: Told,
+}
+
+impl Blocks {
+    fn news(&mut self, view: &dyn View) -> Result<Option<Changes>, RangeStop> {
+        match &mut self.told {
+            #[cfg(feature = "local")]
+            Told::Events(next) => {
+                let Some(events) = view.events() else { return Ok(None) };
+                Ok(if self.with_headers {
+                    events::heads(next, events).map(Changes::Heads)
+                } else {
+                    events::blocks(next, events).map(Changes::Hashes)
+                })
+            }
+            #[cfg(feature = "light")]
+            Told::Blocks(trail) => {
+                let new = trail.go_on(view, false, |_, _| Ok(Vec::new()))?.new;
+                Ok(Some(if self.with_headers {
+                    Changes::Heads(new)
+                } else {
+                    Changes::Hashes(new.iter().map(|block| block.hash()).collect())
+                }))
+            }
+        }
+    }
+}
+
+/// Transactions that enter the pool.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pending {
+    /// On an executed chain: the number of the first event that is not reported yet.
+    #[cfg(feature = "local")]
+    pub(super) next: Option<u64>,
+    /// On a light client: the transactions that are not reported yet.
+    #[cfg(feature = "light")]
+    pub(super) waiting: Vec<B256>,
+}
+
+impl Pending {
+    /// Adds a transaction that is not reported yet.
+    #[cfg(feature = "light")]
+    pub(super) fn add(&mut self, transaction: B256) {
+        if self.waiting.len() >= MAX_PENDING {
+            self.waiting.remove(0);
+        }
+        self.waiting.push(transaction);
+    }
+
+    fn news(&mut self, view: &dyn View) -> Option<Vec<B256>> {
+        #[cfg(feature = "local")]
+        if let Some(next) = &mut self.next {
+            return view.events().and_then(|events| events::pending(next, events, view));
+        }
+        #[cfg(feature = "light")]
+        return Some(core::mem::take(&mut self.waiting));
+        #[cfg(not(feature = "light"))]
+        None
+    }
+}
+
+/// Whether the chain is synchronizing.
+#[derive(Debug, Clone)]
+pub(super) struct Syncing {
+    /// It was so at the last poll.
+    in_progress: bool,
+}
+
+impl Syncing {
+    fn news(&mut self, view: &dyn View) -> Changes {
+        let now = view.syncing();
+        let turned = now.is_some() != core::mem::replace(&mut self.in_progress, now.is_some());
+        Changes::Syncing(turned.then_some(now))
+    }
+}
+
+/// One filter of any kind.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    Logs(Logs),
+    BlockLogs(BlockLogs),
+    Blocks(Blocks),
+    Pending(Pending),
+    Syncing(Syncing),
+}
+
+impl Kind {
+    /// A filter that has reported nothing yet.
+    ///
+    /// # Errors
+    /// As the look-ups of the view.
+    pub(super) fn new(watch: Watch, view: &dyn View) -> Need<Self> {
+        Ok(match watch {
+            Watch::Logs { filter, from, to } => Self::Logs(Logs { filter, from, to, told: Told::new(view)? }),
+            Watch::BlockLogs { filter, block } => Self::BlockLogs(BlockLogs { filter, block }),
+            Watch::Blocks => Self::Blocks(Blocks { with_headers: false, told: Told::new(view)? }),
+            Watch::Heads => Self::Blocks(Blocks { with_headers: true, told: Told::new(view)? }),
+            Watch::Pending => Self::Pending(Pending {
+                #[cfg(feature = "local")]
+                next: next_event(view),
+                ..Pending::default()
+            }),
+            Watch::Syncing => Self::Syncing(Syncing { in_progress: view.syncing().is_some() }),
+        })
+    }
+
+    /// What is new; `None` if events were missed. An error leaves the filter unchanged.
+    ///
+    /// # Errors
+    /// As the look-ups of the view.
+    pub(super) fn news(&mut self, view: &dyn View, poll: Poll) -> Result<Option<Changes>, RangeStop> {
+        Ok(match self {
+            Self::Logs(logs) => logs.news(view, poll)?.map(Changes::Logs),
+            Self::BlockLogs(logs) => {
+                let logs = if poll.is_first { logs.all(view)? } else { Vec::new() };
+                Some(Changes::Logs(marked(logs, false)))
+            }
+            Self::Blocks(blocks) => blocks.news(view)?,
+            Self::Pending(pending) => pending.news(view).map(Changes::Hashes),
+            Self::Syncing(syncing) => Some(syncing.news(view)),
+        })
+    }
+
+    /// All logs of the range or block; `None` if it watches no logs.
+    ///
+    /// # Errors
+    /// As the look-ups of the view.
+    pub(super) fn all_logs(&self, view: &dyn View) -> Result<Option<Vec<FoundLog>>, RangeStop> {
+        Ok(Some(match self {
+            Self::Logs(logs) => logs.all(view)?,
+            Self::BlockLogs(logs) => logs.all(view)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Its memory in bytes besides that of the type, approximately.
+    pub(super) fn bytes(&self) -> usize {
+        let (filter, told) = match self {
+            Self::Logs(logs) => (Some(&logs.filter), Some(&logs.told)),
+            Self::BlockLogs(logs) => (Some(&logs.filter), None),
+            Self::Blocks(blocks) => (None, Some(&blocks.told)),
+            #[cfg(feature = "light")]
+            Self::Pending(pending) => return size_of_val(&*pending.waiting),
+            _ => return 0,
+        };
+        filter.map_or(0, filter_bytes).saturating_add(told.map_or(0, Told::bytes))
+    }
+
+    /// The number of events that a poll looks at; `None` if it does more than that.
+    #[cfg(feature = "node-methods")]
+    pub(super) fn events_ahead(&self, events: &crate::local::Events) -> Option<u64> {
+        let next = match self {
+            Self::Blocks(Blocks { told: Told::Events(next), .. }) => *next,
+            Self::Pending(pending) => pending.next?,
+            Self::Syncing(_) => return Some(0),
+            _ => return None,
+        };
+        Some(events.next().saturating_sub(next))
+    }
+}
+
+fn filter_bytes(filter: &LogFilter) -> usize {
+    let topics = filter.topics.iter().map(|any| size_of_val(&**any)).fold(0, usize::saturating_add);
+    size_of_val(&*filter.addresses).saturating_add(topics)
+}

@@ -1,0 +1,245 @@
+//! All filters and subscriptions of an engine.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{B256, keccak256};
+
+use super::{
+    open::{Open, Owner},
+    room::{FilterLimit, make_room},
+    watch::{Changes, Watch},
+};
+use crate::{
+    engine::{
+        logs::{FoundLog, RangeStop},
+        view::{Need, View},
+    },
+    types::Asker,
+};
+
+/// Seconds by which a poll may be older than one that was answered before it. A larger difference means that the
+/// clock was set back.
+const OVERTAKEN: u64 = 120;
+
+/// Most events of a poll that counts as short.
+#[cfg(feature = "node-methods")]
+const FEW_EVENTS: u64 = 64;
+
+/// All filters and subscriptions of an engine.
+#[derive(Debug, Clone)]
+pub struct Filters {
+    secret: B256,
+    made: u64,
+    pub(super) open: Vec<Open>,
+    /// The owner of filters that are installed now.
+    owner: Owner,
+    /// The place of the filter that was found last.
+    #[cfg(feature = "node-methods")]
+    last: usize,
+}
+
+impl Filters {
+    /// Makes an empty set. Ids derive from `secret`, so that they cannot be guessed without it.
+    pub fn new(secret: B256) -> Self {
+        Self {
+            secret,
+            made: 0,
+            open: Vec::new(),
+            owner: Owner::default(),
+            #[cfg(feature = "node-methods")]
+            last: 0,
+        }
+    }
+
+    /// Sets the owner of filters that are installed from now on. If there are too many filters, the caller with the
+    /// most loses some, so that one caller cannot keep the others from having any. Pages of other origins have a part of
+    /// their caller's filters.
+    pub fn ask_as(&mut self, owner: Owner) {
+        self.owner = owner;
+    }
+
+    /// The owner of filters that are installed now.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Whether the owner's connection may make another subscription at `now` (seconds since 1970).
+    pub fn may_subscribe(&self, now: u64) -> bool {
+        let own = |open: &&Open| open.subscription == Some(self.owner.connection) && open.is_alive(now);
+        self.open.iter().filter(own).count() < self.owner.subscriptions
+    }
+
+    /// Ends a subscription of the owner's connection; `false` if it has none with this id.
+    pub fn unsubscribe(&mut self, id: u128) -> bool {
+        self.remove(id, Some(self.owner.connection))
+    }
+
+    /// Ends all subscriptions of a connection.
+    pub fn close(&mut self, connection: u64) {
+        self.open.retain(|open| open.subscription != Some(connection));
+    }
+
+    /// The number of filters and subscriptions.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether there are no filters or subscriptions.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Installs a filter at `now` (seconds since 1970). Returns its id, or the limit that leaves no room for it.
+    ///
+    /// # Errors
+    /// As the look-ups of the view.
+    pub fn install(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Result<u128, FilterLimit>> {
+        self.add(watch, view, now, false)
+    }
+
+    /// As [`Self::install`], for a subscription. It reports only later events, whatever the start of its range.
+    ///
+    /// # Errors
+    /// As the look-ups of the view.
+    pub fn subscribe(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Result<u128, FilterLimit>> {
+        let watch = match watch {
+            Watch::Logs { filter, .. } | Watch::BlockLogs { filter, .. } => {
+                Watch::Logs { filter, from: 0, to: None }
+            }
+            other => other,
+        };
+        self.add(watch, view, now, true)
+    }
+
+    fn add(
+        &mut self,
+        watch: Watch,
+        view: &dyn View,
+        now: u64,
+        is_subscription: bool,
+    ) -> Need<Result<u128, FilterLimit>> {
+        self.open.retain(|open| open.is_alive(now));
+        let id = self.next_id();
+        let made = Open::new(id, watch, is_subscription, self.owner, view, now)?;
+        let room = make_room(&mut self.open, made.asker, 1, made.bytes);
+        Ok(room.map(|()| {
+            self.open.push(made);
+            id
+        }))
+    }
+
+    /// A pseudo-random 128-bit number whose first bit is set.
+    fn next_id(&mut self) -> u128 {
+        self.made = self.made.saturating_add(1);
+        let mut seed = self.secret.to_vec();
+        seed.extend_from_slice(&self.made.to_be_bytes());
+        let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = keccak256(&seed).0;
+        u128::from_be_bytes(half) | 1 << 127
+    }
+
+    /// Removes a filter; returns `false` if there is none with this id.
+    pub fn uninstall(&mut self, id: u128) -> bool {
+        self.remove(id, None)
+    }
+
+    /// Removes a filter. With a connection, it must be a subscription of that connection.
+    fn remove(&mut self, id: u128, connection: Option<u64>) -> bool {
+        let (before, owner) = (self.open.len(), self.owner);
+        self.open.retain(|open| {
+            let other = connection.is_some() && open.subscription != connection;
+            open.id != id || other || !owner.knows(open)
+        });
+        self.open.len() < before
+    }
+
+    fn alive(&mut self, id: u128, now: u64) -> Option<&mut Open> {
+        let owner = self.owner;
+        let is_wanted = |open: &Open| open.id == id && open.is_alive(now) && owner.knows(open);
+        // Servers poll subscriptions in the order in which they were made, so the next one is near the last one.
+        #[cfg(feature = "node-methods")]
+        {
+            let first = self.last.min(self.open.len());
+            let later = self.open.iter().skip(first).position(is_wanted);
+            let place = match later {
+                Some(later) => first.saturating_add(later),
+                None => self.open.iter().position(is_wanted)?,
+            };
+            self.last = place;
+            self.open.get_mut(place)
+        }
+        #[cfg(not(feature = "node-methods"))]
+        self.open.iter_mut().find(|open| is_wanted(open))
+    }
+
+    /// What is new since the last poll, as far as one answer can hold it; `None` if the filter does not exist. A filter
+    /// that missed events of its chain, because it was not polled for too long, is dropped, so that its owner learns of
+    /// it. A poll that fails leaves the filter unchanged. A poll that was overtaken by a later one while it waited for
+    /// proofs returns nothing: from its older view, the newest blocks would seem to have left the chain.
+    ///
+    /// # Errors
+    /// As the look-ups of the view.
+    pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<Changes>, RangeStop> {
+        let Some(open) = self.alive(id, now) else { return Ok(None) };
+        if (1..=OVERTAKEN).contains(&open.polled.saturating_sub(now)) {
+            return Ok(Some(Changes::Hashes(Vec::new())));
+        }
+        let Some(changes) = open.news(view)? else {
+            self.remove(id, None);
+            return Ok(None);
+        };
+        open.fresh = false;
+        open.polled = now;
+        let before = open.bytes;
+        open.weigh();
+        if open.bytes > before {
+            let _ = make_room(&mut self.open, Asker::default(), 0, 0);
+        }
+        Ok(Some(changes))
+    }
+
+    /// All logs in the range of a log filter; `None` if there is no log filter with this id.
+    ///
+    /// # Errors
+    /// As the look-ups of the view.
+    pub fn all_logs(
+        &mut self,
+        id: u128,
+        view: &dyn View,
+        now: u64,
+    ) -> Result<Option<Vec<FoundLog>>, RangeStop> {
+        let Some(open) = self.alive(id, now) else { return Ok(None) };
+        // Subscriptions have no range to return the logs of.
+        let logs = if open.subscription.is_none() { open.kind.all_logs(view)? } else { None };
+        if logs.is_some() {
+            open.polled = now;
+        }
+        Ok(logs)
+    }
+
+    /// Whether the next poll of a filter of an executed chain takes microseconds: it reports no logs, and at most
+    /// 64 events are new. A filter that does not exist counts as such.
+    #[cfg(feature = "node-methods")]
+    pub fn poll_is_short(&mut self, id: u128, view: &dyn View, now: u64) -> bool {
+        let Some(open) = self.alive(id, now) else { return true };
+        let ahead = view.events().and_then(|events| open.kind.events_ahead(events));
+        ahead.is_some_and(|ahead| ahead <= FEW_EVENTS)
+    }
+
+    /// Notes that an asker has sent a transaction to the pool of the upstreams. Its own filters report it.
+    #[cfg(feature = "light")]
+    pub fn pending(&mut self, transaction: B256, asker: Asker) {
+        self.pending_where(transaction, |open| open.asker == asker);
+    }
+
+    /// As [`Self::pending`], for subscriptions alone, of the asker that other hosts name so ([`Asker::told`]).
+    #[cfg(all(feature = "hosted", feature = "light"))]
+    pub fn pending_for_subscriptions(&mut self, transaction: B256, told: u64) {
+        self.pending_where(transaction, |open| open.asker.told() == told && open.subscription.is_some());
+    }
+
+    #[cfg(feature = "light")]
+    fn pending_where(&mut self, transaction: B256, is_told: impl Fn(&Open) -> bool) {
+        self.open.iter_mut().filter(|open| is_told(open)).for_each(|open| open.add_pending(transaction));
+        let _ = make_room(&mut self.open, Asker::default(), 0, 0);
+    }
+}
