@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::files::{VERSION, commit_time, folder};
 use super::program::{TARGETS, Target};
-use super::{VERSION, commit_time, folder};
 use crate::shell::{Cmd, Log, root};
 use crate::steps::Outcome;
 

@@ -9,26 +9,19 @@
 //! the commit and no user.
 
 mod archive;
+mod files;
 mod program;
 mod trial;
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::shell::{Cmd, Log, ask, target_dir};
+use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{page, tools, wasm};
 
+use files::folder;
 use program::{TARGETS, Target};
-
-/// The folder of all files of the release.
-fn folder() -> PathBuf {
-    target_dir().join("release-artifacts")
-}
-
-/// The version of all crates and of the npm package, which is that of the tasks too.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// `cargo xtask release [TARGET..]`: all targets without a name.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
@@ -108,9 +101,4 @@ fn checksums(log: &mut Log) -> Outcome {
     let sums = log.read(Cmd::new("sha256sum --").args(&files).inside(&folder()))?;
     fs::write(folder().join("SHA256SUMS"), sums).map_err(|e| format!("SHA256SUMS: {e}"))?;
     Ok(format!("{} files", files.len()))
-}
-
-/// Seconds since 1970 of the commit, for archives.
-fn commit_time() -> String {
-    ask("git", &["log", "-1", "--format=%ct"]).unwrap_or_else(|| "0".into())
 }

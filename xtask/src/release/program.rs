@@ -102,7 +102,7 @@ pub(super) fn build(log: &mut Log, target: &Target) -> Outcome {
         build = build.env(&format!("{cargo}_LINKER"), linker);
     }
     log.run(build)?;
-    let folder = super::folder().join("container").join(target.container);
+    let folder = super::files::folder().join("container").join(target.container);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let bytes = fs::copy(target.path(), folder.join("rootlight"));
     let bytes = bytes.map_err(|e| format!("{}: {e}", target.path().display()))?;

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use super::archive::npm_file;
+use super::files::{VERSION, folder};
 use super::program::Target;
 use crate::shell::{Cmd, Log, ask};
 use crate::steps::Outcome;
@@ -29,7 +30,7 @@ pub(super) fn run(_: &mut Log, target: &Target) -> Outcome {
     };
     let room = Room::prepare(target, emulator)?;
     let version = text(&room.output(&["--version"])?.stdout);
-    if version.trim() != format!("rootlight {}", super::VERSION) {
+    if version.trim() != format!("rootlight {}", VERSION) {
         return Err(format!("--version printed '{version}'"));
     }
     let chain = room.chain_id()?;
@@ -54,7 +55,7 @@ process.exit();
 
 /// Unpacks the npm package like npm, and runs the script.
 pub(super) fn npm(log: &mut Log) -> Outcome {
-    let folder = super::folder().join("trial/npm");
+    let folder = folder().join("trial/npm");
     let package = folder.join("node_modules/rootlight");
     fs::create_dir_all(&package).map_err(|e| format!("{}: {e}", package.display()))?;
     let unpack = Cmd::new("tar --extract --gzip --strip-components=1 --file").arg(npm_file());
@@ -73,7 +74,7 @@ struct Room {
 
 impl Room {
     fn prepare(target: &Target, emulator: Option<PathBuf>) -> Result<Self, String> {
-        let folder = super::folder().join("trial").join(target.triple);
+        let folder = folder().join("trial").join(target.triple);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let copy = |from: &Path, name: &str| {
             fs::copy(from, folder.join(name))
