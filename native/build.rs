@@ -1,5 +1,5 @@
 //! Lists the files of the built page (`www/dist`, or the folder that `ROOTLIGHT_PAGE` names), so that the program embeds
-//! them. `cargo xtask page` builds them; without them, and in the published crate, the program has no page.
+//! them. `cargo xtask build` builds them; without them, and in the published crate, the program has no page.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

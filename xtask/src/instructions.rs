@@ -75,7 +75,7 @@ fn count(log: &mut Log) -> Result<Option<Counts>, String> {
         return Ok(None);
     }
     let runner = tools::gungraun_runner(log)?;
-    let bench = Cmd::new("cargo bench --locked --profile instructions --package rootlight-bench");
+    let bench = Cmd::new("cargo bench --locked --profile release --package rootlight-bench");
     let bench = bench.args(&["--features", "instructions", "--bench", "instructions"]);
     let home = target_dir().join("gungraun");
     // Every run counts anew and compares with nothing but the file in the repository.

@@ -39,7 +39,7 @@ cargo xtask <task>
   instructions [--write]       count the instructions of hot paths and compare them with bench/instructions.txt
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size
-  page                         build the page that the program serves into www/dist; the next build embeds it
+  build [-v]                   build the package's modules, the page and the program that serves it, target/release/rootlight
   docs                         draw the pictures of the documentation from their text (docs/diagrams)
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
   abuse [NAME..]               abuse the server over loopback: peak memory, and what others wait meanwhile
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         Some((&"test", rest)) => suite::test(rest),
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
-        Some((&"page", [])) => page::run(),
+        Some((&"build", rest)) => suite::build(rest),
         Some((&"docs", [])) => draw::run(),
         Some((&"spec", rest)) => spec::run(rest),
         Some((&"api", rest)) => api::run(rest),

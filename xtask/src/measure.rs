@@ -102,16 +102,16 @@ fn nodes() -> Vec<(&'static str, &'static [&'static str])> {
 
 /// The command for a script of bench/compare, with the paths of what it may need in environment variables.
 fn script(name: &str) -> Cmd {
-    let (target, release) = (target_dir(), target_dir().join("release"));
+    let (target, dist) = (target_dir(), target_dir().join("dist"));
     let cmd = Cmd::new("node")
         .arg(root().join("bench/compare").join(format!("{name}.mjs")))
         .env("ROOTLIGHT", program())
         .env("ROOTLIGHT_TOKEN", target.join("clients/Token.json"))
         .env("ROOTLIGHT_HEADERS", headers().unwrap_or_default())
         .env("ANVIL", target.join("anvil/node_modules").join(foundry_package("anvil")).join("bin/anvil"))
-        .env("FLOOR", release.join("examples/http_floor"))
-        .env("PACED", release.join("examples/paced_client"))
-        .env("COLD_START", release.join("examples/cold_start"))
+        .env("FLOOR", dist.join("examples/http_floor"))
+        .env("PACED", dist.join("examples/paced_client"))
+        .env("COLD_START", dist.join("examples/cold_start"))
         .env("PAGE_DIST", page::tested());
     match tools::browser() {
         Some(browser) => cmd.env("CHROMIUM", browser),
@@ -120,30 +120,30 @@ fn script(name: &str) -> Cmd {
 }
 
 fn program() -> PathBuf {
-    target_dir().join("release/rootlight")
+    target_dir().join("dist/rootlight")
 }
 
-/// Builds the program and these examples of the native crate.
-fn release(examples: &[&str]) -> Cmd {
-    let build = Cmd::new("cargo build --locked --release --package rootlight-native --bin rootlight");
+/// Builds the program as it is released, and these examples of the native crate.
+fn dist(examples: &[&str]) -> Cmd {
+    let build = Cmd::new("cargo build --locked --profile dist --package rootlight-native --bin rootlight");
     examples.iter().fold(build, |cmd, name| cmd.args(&["--example", name]))
 }
 
 fn build(log: &mut Log, examples: &[&str]) -> Outcome {
-    log.run(release(examples))?;
+    log.run(dist(examples))?;
     clients::compile(log).map(|_| String::new())
 }
 
 /// Builds the program and an example, then runs the example on a program.
 fn example(name: &str, program: PathBuf, args: &[&str]) -> Result<(), String> {
-    release(&[name]).run_attached()?;
-    let example = target_dir().join("release/examples").join(name);
+    dist(&[name]).run_attached()?;
+    let example = target_dir().join("dist/examples").join(name);
     Cmd::program(&example).arg(program).args(args).run_attached()
 }
 
 /// Prints the ratios of docs/benchmarks.md, natively and in WebAssembly; with arguments, criterion's statistics, natively only.
 fn ratios(args: &[&str]) -> ExitCode {
-    let native = Cmd::new("cargo bench --locked --package rootlight-bench --");
+    let native = Cmd::new("cargo bench --locked --profile dist --package rootlight-bench --");
     if !args.is_empty() {
         return exit_code(native.args(args).run_attached());
     }

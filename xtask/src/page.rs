@@ -1,19 +1,11 @@
-//! The page that the program serves: `cargo xtask page`, and its tests.
+//! The page that the program serves, and its tests.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use crate::cargo::{host_crates, program};
 use crate::shell::{Cmd, Log, root, target_dir};
-use crate::steps::{Outcome, Run};
+use crate::steps::Outcome;
 use crate::tools;
-
-/// `cargo xtask page`: builds the page into www/dist, from which the next build of the program takes it.
-pub(crate) fn run() -> ExitCode {
-    let run = Run::new(false);
-    let _ = run.step("setup: packages of the page", npm_packages) && run.step("page", for_program);
-    run.finish()
-}
 
 /// Builds the page where the program takes it from.
 pub(crate) fn for_program(log: &mut Log) -> Outcome {

@@ -208,12 +208,26 @@ pub(crate) fn setup(args: &[&str]) -> ExitCode {
 /// Builds the browser package.
 pub(crate) fn wasm(args: &[&str]) -> ExitCode {
     let run = Run::new(options(args).verbose);
-    if prepare(&run) {
-        for artefact in &wasm::ARTEFACTS {
-            run.step(artefact.name, |log| wasm::build(log, artefact));
-        }
-    }
+    modules(&run);
     run.finish()
+}
+
+/// Builds the browser package, from it the page, and the program with the page in it.
+pub(crate) fn build(args: &[&str]) -> ExitCode {
+    let run = Run::new(options(args).verbose);
+    let _ = modules(&run)
+        && run.step("setup: packages of the page", page::npm_packages)
+        && run.step("page", page::for_program)
+        && run.step("program", |log| {
+            plain(log, Cmd::new("cargo build --locked --release --package rootlight-native --bin rootlight"))
+        });
+    run.finish()
+}
+
+/// Builds the browser package's modules. Returns whether all succeeded.
+fn modules(run: &Run) -> bool {
+    prepare(run)
+        && wasm::ARTEFACTS.iter().all(|artefact| run.step(artefact.name, |log| wasm::build(log, artefact)))
 }
 
 fn prepare(run: &Run) -> bool {

@@ -23,7 +23,7 @@ const KEEP: &str = "public, max-age=31536000, immutable";
 const JSON_RPC: &str = "send JSON-RPC by POST";
 /// What a program without the page answers.
 const NOT_BUILT: &str = "send JSON-RPC by POST; this program was built without its page for browsers: run \
-     `cargo xtask page`, then build it again";
+     `cargo xtask build`";
 
 /// A file of the page.
 #[derive(Debug, Clone, Copy)]

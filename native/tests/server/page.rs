@@ -146,7 +146,7 @@ async fn a_program_without_the_page_says_how_to_build_it() {
     let server = start(config).await;
     let answer = get(&server, "/").await;
     assert_eq!(answer.status(), 405);
-    assert!(answer.text().await.unwrap().contains("cargo xtask page"));
+    assert!(answer.text().await.unwrap().contains("cargo xtask build"));
     let off = start(crate::common::config()).await;
     assert!(!get(&off, "/").await.text().await.unwrap().contains("xtask"), "--no-page");
 }

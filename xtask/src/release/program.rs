@@ -56,7 +56,7 @@ impl Target {
 
     /// Path of the built program.
     pub(super) fn path(&self) -> PathBuf {
-        target_dir().join(self.triple).join("release/rootlight")
+        target_dir().join(self.triple).join("dist/rootlight")
     }
 
     /// The emulator that runs the program here: `Some(None)` if none is needed, `None` if it is needed and missing.
@@ -89,10 +89,10 @@ pub(super) fn build(log: &mut Log, target: &Target) -> Outcome {
     let variable = target.triple.replace('-', "_");
     let cargo = format!("CARGO_TARGET_{}", variable.to_uppercase());
     let mut build =
-        Cmd::new("cargo build --release --locked --package rootlight-native --bin rootlight --target")
+        Cmd::new("cargo build --profile dist --locked --package rootlight-native --bin rootlight --target")
             .arg(target.triple)
             .env(&format!("{cargo}_RUSTFLAGS"), wasm::flags())
-            .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")
+            .env("CARGO_PROFILE_DIST_STRIP", "symbols")
             .env(&format!("CC_{variable}"), target.compiler)
             .env(
                 &format!("CFLAGS_{variable}"),
