@@ -80,17 +80,32 @@ fn exports() -> BTreeSet<String> {
         names.insert(format!("npm {entry}"));
         let Some(types) = target["types"].as_str() else { continue };
         let text = fs::read_to_string(folder.join(types)).unwrap();
-        for line in text.lines().filter_map(|line| line.strip_prefix("export ")) {
-            let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-            let kind = words
-                .iter()
-                .position(|word| ["function", "class", "interface", "type", "const"].contains(word));
-            if let Some(name) = kind.and_then(|at| words.get(at + 1)) {
-                names.insert(format!("npm {entry} {name}"));
-            }
-        }
+        names.extend(
+            text.split("\nexport ").skip(1).flat_map(exported).map(|name| format!("npm {entry} {name}")),
+        );
     }
     names
+}
+
+/// The names of one export: those of a list, or that of a declaration.
+fn exported(export: &str) -> Vec<&str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let list = export.strip_prefix("type ").unwrap_or(export).strip_prefix('{');
+    if let Some((list, _)) = list.and_then(|rest| rest.split_once('}')) {
+        return list.split(',').filter_map(|item| item.split_whitespace().last()).collect();
+    }
+    let mut words = export.split(|c: char| !is_part(c));
+    words.find(|word| ["function", "class", "interface", "type", "const"].contains(word));
+    words.next().into_iter().collect()
+}
+
+#[test]
+fn exports_are_read_from_lists_and_declarations() {
+    assert_eq!(exported("{ a as b, c };\n"), ["b", "c"]);
+    assert_eq!(exported("type {\n  A,\n  B,\n} from './x.js';"), ["A", "B"]);
+    assert_eq!(exported("{};"), [""; 0]);
+    assert_eq!(exported("function load(module?: A): B;"), ["load"]);
+    assert_eq!(exported("type Answer<T> = T;"), ["Answer"]);
 }
 
 #[test]
