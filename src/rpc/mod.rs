@@ -28,8 +28,8 @@ mod headers;
 mod hints;
 #[cfg(all(test, feature = "light", feature = "local"))]
 mod hostile;
-#[cfg(feature = "local")]
 mod limits;
+#[cfg(feature = "local")]
 mod local_client;
 #[cfg(feature = "local")]
 mod log_stream;
