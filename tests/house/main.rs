@@ -4,4 +4,5 @@ mod circles;
 mod layering;
 mod method_docs;
 mod modules;
+mod names;
 mod targets;

@@ -12,6 +12,7 @@ mod index;
 mod keys;
 mod light;
 mod manual;
+mod names;
 mod operations;
 mod peers;
 mod tls;
