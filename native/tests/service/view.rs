@@ -69,6 +69,12 @@ impl View {
         self.known.lock().unwrap().heads.is_empty()
     }
 
+    /// The first block whose events are not checked yet; `None` if the client has no heads yet.
+    pub(crate) fn unchecked(&self) -> Option<u64> {
+        let known = self.known.lock().unwrap();
+        (!known.heads.is_empty()).then_some(known.unchecked)
+    }
+
     /// The client has fetched these heads, oldest first, after one that it knows, and the logs from there on.
     pub(crate) fn fetched(&self, heads: &[String], logs: &[Value]) {
         let known = &mut *self.known.lock().unwrap();
@@ -263,6 +269,26 @@ mod tests {
         log["data"] = "0x00".into();
         view.tell_log(&log);
         assert_eq!(found(&tally), (0, 0, 2));
+    }
+
+    /// The filter of blocks told of two, and the filter of logs was gone before it told of their logs.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn logs_that_were_lost_with_their_filter_are_fetched_for_every_unchecked_block() {
+        let chain = Chain::start().await;
+        let at = |number: u64| chain.canonical(number).unwrap();
+        let (view, tally) = view(&chain);
+        assert_eq!(view.unchecked(), None);
+        tell(&view, &at(3)).await;
+        view.settle(3).await;
+        [4, 5].map(|number| view.tell_head(&at(number).hash));
+        let mut fetched = Vec::new();
+        for number in view.unchecked().unwrap()..=5 {
+            fetched.extend(logs(&chain, &at(number).hash).await);
+        }
+        assert!(!view.missing(5).is_empty());
+        view.fetched(&[], &fetched);
+        view.settle(5).await;
+        assert_eq!(found(&tally), (0, 0, 0));
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Client;
 use crate::balancer::Failure;
+use crate::chain::number;
 use crate::tally::Bad;
 use crate::view::View;
 
@@ -66,7 +67,9 @@ impl Client {
             }
             block = self.asked("eth_getBlockByHash", json!([block["parentHash"], false])).await?;
         }
-        let first = if heads.is_empty() { last.clone() } else { block["number"].clone() };
+        let first = number(if heads.is_empty() { &last } else { &block["number"] });
+        // The filter of blocks may have told of several blocks whose logs were lost with the other filter.
+        let first = format!("{:#x}", view.unchecked().map_or(first, |unchecked| unchecked.min(first)));
         let range = json!([{"address": self.chain.contract, "fromBlock": first, "toBlock": last}]);
         let fetched = self.asked("eth_getLogs", range).await?;
         view.fetched(&heads, fetched.as_array()?);
