@@ -280,7 +280,9 @@ mod tests {
         assert_eq!(view.unchecked(), None);
         tell(&view, &at(3)).await;
         view.settle(3).await;
-        [4, 5].map(|number| view.tell_head(&at(number).hash));
+        for number in [4, 5] {
+            view.tell_head(&at(number).hash);
+        }
         let mut fetched = Vec::new();
         for number in view.unchecked().unwrap()..=5 {
             fetched.extend(logs(&chain, &at(number).hash).await);
