@@ -343,8 +343,8 @@ pub trait View {
         None
     }
 
-    /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` is for one that was in a
-    /// block, which all have seen.
+    /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` is for a transaction that
+    /// was in a block, which all have seen.
     #[cfg(feature = "local")]
     fn shows_waiting_of(&self, _asker: Option<crate::types::Asker>) -> bool {
         true
