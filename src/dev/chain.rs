@@ -400,7 +400,7 @@ impl DevChain {
         }
     }
 
-    /// Tells those who may see them of transactions that can be mined now.
+    /// Notes that these transactions of the pool can be mined now, and who has sent them.
     fn note_pending(&mut self, transactions: &[B256]) {
         for hash in transactions {
             let asker = self.pool.get(hash).and_then(|pooled| pooled.asker);

@@ -54,9 +54,10 @@ pub(super) struct OwnPool<'a> {
 
 #[cfg(feature = "local")]
 impl OwnPool<'_> {
-    /// Whether the asker sees the transactions that this one has sent.
-    pub(super) fn shows(&self, sender: Option<Asker>) -> bool {
-        sender.is_none_or(|sender| sender == self.asker)
+    /// Whether the asker sees the transactions that `other` has sent. `None` is for a transaction that was in a block, which
+    /// all have seen.
+    pub(super) fn shows(&self, other: Option<Asker>) -> bool {
+        other.is_none_or(|other| other == self.asker)
     }
 }
 

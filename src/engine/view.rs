@@ -10,7 +10,7 @@ use crate::{
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
     state::{Facts, StateReader},
     trie::WalkError,
-    types::{Asker, BlockRef, SenderError, Transaction},
+    types::{BlockRef, SenderError, Transaction},
 };
 
 /// Why a handler stopped without a result.
@@ -343,10 +343,10 @@ pub trait View {
         None
     }
 
-    /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` is for one that was in a
-    /// block, which all have seen.
+    /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` is for a transaction that
+    /// was in a block, which all have seen.
     #[cfg(feature = "local")]
-    fn shows_waiting_of(&self, _asker: Option<Asker>) -> bool {
+    fn shows_waiting_of(&self, _asker: Option<crate::types::Asker>) -> bool {
         true
     }
 

@@ -44,9 +44,9 @@ pub enum ChainEvent {
     Removed(EventBlock),
     /// A transaction entered the pool and can be mined.
     Pending {
-        /// Its hash.
+        /// The transaction's hash.
         hash: B256,
-        /// Who has sent it; `None` for one that was in a block, which all have seen.
+        /// The asker that has sent the transaction; `None` if the transaction was in a block, which all have seen.
         asker: Option<Asker>,
     },
 }

@@ -72,7 +72,7 @@ fn faults_of(file: &str, source: &str) -> Vec<String> {
     layer_faults(&Modules::parse(vec![(file.into(), source.into())], "rootlight"))
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 

@@ -1,5 +1,6 @@
 //! Names that users rely on and that no compiler compares: methods, metrics, tables of stores, exit codes and exports of the
-//! package. They are in `api/names.txt`. Commands and flags are in `api/commands.txt`.
+//! npm package. The file `api/names.txt` lists these names. `api/commands.txt` lists commands and flags
+//! (`native/tests/program/names.rs`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,11 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::layering::root;
 use crate::modules::rust_files;
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
 
 /// The sources of a folder without the tests at their ends.
 fn sources(folder: &str) -> Vec<String> {
@@ -22,9 +20,9 @@ fn sources(folder: &str) -> Vec<String> {
     rust_files(&root().join(folder)).into_iter().map(read).collect()
 }
 
-/// What stands between `before` and the next quotation mark, wherever `before` is.
-fn quoted<'a>(source: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
-    source.split(before).skip(1).filter_map(|rest| rest.split('"').next())
+/// The texts between each `before` and the next `end`.
+fn between<'a>(source: &'a str, before: &'a str, end: char) -> impl Iterator<Item = &'a str> {
+    source.split(before).skip(1).filter_map(move |rest| rest.split(end).next())
 }
 
 fn methods() -> impl Iterator<Item = String> {
@@ -48,29 +46,28 @@ fn metrics() -> BTreeSet<String> {
             }
         }
         names.extend(
-            quoted(source, "register(\"").filter(|name| is_name(name)).map(|name| format!("metric {name}")),
+            between(source, "register(\"", '"')
+                .filter(|name| is_name(name))
+                .map(|name| format!("metric {name}")),
         );
-        names.extend(quoted(source, "with_prefix(\"").map(|name| format!("metric prefix {name}")));
+        names.extend(between(source, "with_prefix(\"", '"').map(|name| format!("metric prefix {name}")));
     }
     names
 }
 
 fn tables() -> BTreeSet<String> {
-    let of = |source: &String| {
-        quoted(source, "TableDefinition::new(\"").map(|name| format!("table {name}")).collect()
-    };
-    sources("native/src").iter().flat_map(|source: &String| -> Vec<String> { of(source) }).collect()
+    let sources = sources("native/src");
+    let names = sources.iter().flat_map(|source| between(source, "TableDefinition::new(\"", '"'));
+    names.map(|name| format!("table {name}")).collect()
 }
 
 fn exit_codes() -> BTreeSet<String> {
-    let of = |source: &String| {
-        let codes = source.split("ExitCode::from(").skip(1).filter_map(|rest| rest.split(')').next());
-        codes.filter(|code| code.parse::<u8>().is_ok()).map(|code| format!("exit code {code}")).collect()
-    };
-    sources("native/src/cli").iter().flat_map(|source: &String| -> Vec<String> { of(source) }).collect()
+    let sources = sources("native/src/cli");
+    let codes = sources.iter().flat_map(|source| between(source, "ExitCode::from(", ')'));
+    codes.filter(|code| code.parse::<u8>().is_ok()).map(|code| format!("exit code {code}")).collect()
 }
 
-/// The entries of the package, and what their types export.
+/// The entry points of the npm package, and the names that their type declarations export.
 fn exports() -> BTreeSet<String> {
     let folder = root().join("pkg");
     let package: Value =
@@ -87,7 +84,7 @@ fn exports() -> BTreeSet<String> {
     names
 }
 
-/// The names of one export: those of a list, or that of a declaration.
+/// The names of one `export` statement: those between its braces, or the name that it declares.
 fn exported(export: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let list = export.strip_prefix("type ").unwrap_or(export).strip_prefix('{');
@@ -124,7 +121,7 @@ fn public_names_are_those_that_are_written_down() {
     assert_eq!(text, written, "run UPDATE_DOCS=1 cargo test --test house names");
 }
 
-/// A dashboard shows a metric that exists.
+/// Every metric that a Grafana dashboard shows exists.
 #[test]
 fn dashboards_use_metrics_that_exist() {
     let known = metrics();

@@ -23,7 +23,7 @@ pub(crate) fn host_crates(command: &str) -> Cmd {
     with_rocksdb(WITHOUT.iter().fold(cmd, |cmd, name| cmd.args(&["--exclude", name])))
 }
 
-/// Test programs that take longest: those that start servers of PostgreSQL and Redis, and the one that fills every budget.
+/// Test programs that take longest: those that start servers of PostgreSQL or Redis, and the one that fills every memory budget.
 const LONGEST: [&str; 4] = ["budgets", "cluster", "postgres", "service"];
 
 /// Tests the core, the native host and the tasks. Examples are left out: the step `examples` runs those of the core, and
@@ -40,7 +40,7 @@ pub(crate) fn quick_tests(log: &mut Log) -> Outcome {
     run_programs(log, programs)
 }
 
-/// A test program that is built.
+/// A compiled test program: the unit tests of a library or binary, or a folder of `tests/`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TestProgram {
     /// The folder of its crate, in which it runs.
@@ -50,7 +50,7 @@ struct TestProgram {
 }
 
 impl TestProgram {
-    /// Reads a message of cargo: `None` if it tells of something else than a test program.
+    /// Reads a message of cargo; `None` if the message is about something other than a test program.
     fn read(message: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         message["profile"]["test"].as_bool().filter(|is_test| *is_test)?;
@@ -62,10 +62,10 @@ impl TestProgram {
         })
     }
 
-    /// Runs the tests of the program. Returns its output, and the reason of a failure.
+    /// Runs all tests of the program. Returns their output, and an error if a test fails or the program cannot run.
     fn run(&self) -> (String, Outcome) {
         let run = || {
-            // A library and a program may have one name.
+            // The library `rootlight` and the program `rootlight` share a name, but not the name of their test programs.
             let file = self.file.file_name().unwrap_or_default().to_string_lossy();
             let mut log = Log::create(&format!("tests {file}"), false).map_err(|e| e.to_string())?;
             let outcome = log.run(Cmd::program(&self.file).inside(&self.folder));
@@ -86,11 +86,11 @@ fn test_programs(log: &mut Log) -> Result<Vec<TestProgram>, String> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str(line).ok());
     let mut programs: Vec<_> = messages.filter_map(|message| TestProgram::read(&message)).collect();
     programs.sort();
-    Ok(programs)
+    if programs.is_empty() { Err("cargo has named no test program".into()) } else { Ok(programs) }
 }
 
-/// Runs test programs in two threads. One takes them from the front, where those of the core are, which compute. The other
-/// one takes them from the back, where those of the hosts are, which mostly wait for servers, peers and deadlines.
+/// Runs test programs in two threads. The first thread starts with the core's test programs, which compute. The second thread
+/// starts at the other end, with those of the native host, which mostly wait for servers, peers and deadlines.
 fn run_programs(log: &mut Log, programs: Vec<TestProgram>) -> Outcome {
     let left = Mutex::new(VecDeque::from(programs));
     let log = Mutex::new((log, Vec::new()));
@@ -157,17 +157,18 @@ mod tests {
 
     #[test]
     fn every_program_runs_and_each_failure_is_named() {
-        let program = |name: &str, file: &str| TestProgram {
-            name: name.into(),
-            file: file.into(),
-            folder: std::env::temp_dir(),
-        };
+        // Each program has a log that is named after its file, so no two of these have one file.
+        let program =
+            |file: &str| TestProgram { name: "any".into(), file: file.into(), folder: std::env::temp_dir() };
         let mut log = Log::create("lanes", false).unwrap();
-        let good = || program("good", "/bin/pwd");
-        let outcome = run_programs(&mut log, vec![good(), program("bad", "/bin/false"), good(), good()]);
+        let good = ["/bin/pwd", "/bin/true", "/bin/date"];
+        let all = good.iter().chain(&["/bin/false"]).map(|file| program(file));
+        let outcome = run_programs(&mut log, all.collect());
         assert!(outcome.unwrap_err().starts_with("/bin/false: exit status: 1"));
         let text = std::fs::read_to_string(log.path()).unwrap();
-        assert_eq!(text.matches("$ /bin/pwd").count(), 3, "{text}");
-        assert_eq!(run_programs(&mut log, vec![good()]), Ok(String::new()));
+        for file in good {
+            assert_eq!(text.matches(&format!("$ {file}\n")).count(), 1, "{text}");
+        }
+        assert_eq!(run_programs(&mut log, vec![program(good[0])]), Ok(String::new()));
     }
 }

@@ -134,7 +134,7 @@ impl Log {
         &self.path
     }
 
-    /// Adds the output of a command that another log has.
+    /// Adds the output of a command that ran with a log of its own.
     pub(crate) fn add(&mut self, output: &str) {
         let _ = self.file.write_all(output.as_bytes());
         if self.shown {

@@ -68,8 +68,8 @@ fn says(errors: &[UpstreamError], words: &str) -> bool {
     errors.iter().all(|error| error.to_string().contains(words))
 }
 
-/// Sends eight requests to a peer that gives this, again until a response arrives in time, and checks that each response
-/// that does fails with these words. On a loaded machine the long responses may all arrive too late.
+/// Sends eight requests to a peer that gives this, and sends them again until a response arrives in time. Checks that each
+/// response that arrives in time fails with these words. On a loaded machine all eight long responses may arrive too late.
 async fn says_in_time(what: &str, best: u64, given: &Given, requests: &[UpstreamRequest], words: &str) {
     let said = |error: &UpstreamError| error.to_string().contains(words);
     let late = |error: &UpstreamError| matches!(error, UpstreamError::Silent(_) | UpstreamError::NoRoom);
@@ -177,7 +177,7 @@ pub(crate) async fn taken(bytes: usize) {
 /// Anybody can be a peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peers_waiting() {
-    // On a loaded machine all questions may end before others want their room.
+    // On a loaded machine the questions to all six peers may end by their deadlines, before another question wants their room.
     for _ in 0..10 {
         if unfinished_messages_end_for_room().await {
             return;
@@ -186,8 +186,8 @@ async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peer
     panic!("no question ended for room");
 }
 
-/// Six peers do not finish their messages while another upstream and an honest peer are asked, who are answered. Returns
-/// whether a question to one of the six ended for room.
+/// Asks another upstream and an honest peer while six peers do not finish their messages, and checks that both are answered.
+/// Returns whether a question to one of the six ended because others needed its memory.
 async fn unfinished_messages_end_for_room() -> bool {
     let _alone = super::UPSTREAMS.lock().await;
     let server = start_service(config(), Arc::new(Long)).await;
@@ -230,7 +230,9 @@ async fn unfinished_messages_end_for_room() -> bool {
     let mut for_room = false;
     for _ in 0..asking.len() {
         let ended: UpstreamResult = told.recv().await.unwrap();
-        assert!(!matches!(ended, Err(UpstreamError::Transport(_))), "{ended:?}");
+        // A loaded machine may end a question before the room is wanted.
+        let is_fair = matches!(ended, Err(UpstreamError::NoRoom | UpstreamError::Silent(_)));
+        assert!(is_fair, "{ended:?}");
         for_room |= matches!(ended, Err(UpstreamError::NoRoom));
         if for_room {
             break;

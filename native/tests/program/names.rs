@@ -1,5 +1,5 @@
-//! The names that scripts and units rely on: commands, flags, environment and exit codes. They are in `api/commands.txt`; a
-//! name that is missing there or here is a change that users notice.
+//! The names that scripts and systemd units rely on: commands, flags and environment variables. The file `api/commands.txt`
+//! lists these names. A name that only the file or only the program has is a change that users notice.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::{Arg, Command, CommandFactory as _};
 use rootlight_native::cli::Cli;
 
-/// One line for each flag, argument and command.
+/// Adds a line for a command and for each of its flags, arguments and subcommands.
 fn names(command: &Command, path: &str, lines: &mut BTreeSet<String>) {
     lines.insert(path.to_owned());
     for argument in
@@ -20,7 +20,7 @@ fn names(command: &Command, path: &str, lines: &mut BTreeSet<String>) {
     }
 }
 
-/// A flag with its letter, values and environment variable.
+/// The names of a flag: long and short forms, possible values, environment variable; or the name of an argument.
 fn name(argument: &Arg) -> String {
     let long = argument.get_long().map(|long| format!("--{long}"));
     let mut name = long.unwrap_or_else(|| format!("<{}>", argument.get_id()));

@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(found(&tally), (0, 0, 2));
     }
 
-    /// The filter of blocks told of two, and the filter of logs was gone before it told of their logs.
+    /// The filter of blocks has told of two blocks, and the filter of logs is gone before it tells of the logs of these blocks.
     #[tokio::test(flavor = "multi_thread")]
     async fn logs_that_were_lost_with_their_filter_are_fetched_for_every_unchecked_block() {
         let chain = Chain::start().await;
@@ -280,7 +280,9 @@ mod tests {
         assert_eq!(view.unchecked(), None);
         tell(&view, &at(3)).await;
         view.settle(3).await;
-        [4, 5].map(|number| view.tell_head(&at(number).hash));
+        for number in [4, 5] {
+            view.tell_head(&at(number).hash);
+        }
         let mut fetched = Vec::new();
         for number in view.unchecked().unwrap()..=5 {
             fetched.extend(logs(&chain, &at(number).hash).await);
