@@ -178,7 +178,7 @@ pub(super) struct BlockLogs {
 
 impl BlockLogs {
     fn all(&self, view: &dyn View) -> Result<Vec<FoundLog>, RangeStop> {
-        logs_by_hash(view, self.block, &self.filter)
+        Ok(logs_by_hash(view, self.block, &self.filter)?)
     }
 }
 
