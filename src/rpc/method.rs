@@ -217,7 +217,7 @@ impl Method {
 
     /// Whether the method makes, polls, reads or removes a filter, which any connection of its owner may do.
     pub fn is_about_filters(&self) -> bool {
-        matches!(self.handler, Handler::Watch(_))
+        matches!(self.handler, Handler::Watch(_) | Handler::Install(_) | Handler::Uninstall(_))
     }
 
     /// Whether the method takes a signed transaction.
