@@ -79,6 +79,8 @@ pub(super) struct SharedFilters {
 pub(super) struct Taken {
     /// Who has taken them: no other message has this name.
     name: String,
+    /// For whom they were taken.
+    owner: Asker,
     filters: BTreeMap<u128, Lent>,
 }
 
@@ -117,14 +119,14 @@ impl SharedFilters {
         &self,
         light: &LightService,
         wanted: impl Iterator<Item = u128>,
-        name: String,
+        (name, owner): (String, Asker),
     ) -> Result<Taken, FilterError> {
-        let (mut taken, until) = (Taken { name, filters: BTreeMap::new() }, Instant::now() + PATIENCE);
+        let (mut taken, until) = (Taken { name, owner, filters: BTreeMap::new() }, Instant::now() + PATIENCE);
         // Ids without a filter count too: each is a question to the store.
         for (asked, id) in wanted.enumerate() {
             let result = match asked {
                 MAX_USED.. => Err(FilterError::TooMany),
-                _ => self.take_one(light, (id, &taken.name), until).await,
+                _ => self.take_one(light, (self.key(id, owner), id), &taken.name, until).await,
             };
             match result {
                 Ok(Some(lent)) => _ = taken.filters.insert(id, lent),
@@ -142,10 +144,10 @@ impl SharedFilters {
     async fn take_one(
         &self,
         light: &LightService,
-        (id, name): (u128, &str),
+        (key, id): (String, u128),
+        name: &str,
         until: Instant,
     ) -> Result<Option<Lent>, FilterError> {
-        let key = self.key(id);
         let arguments = [name.to_owned(), TAKEN.to_string(), LIFETIME.to_string()].map(String::into_bytes);
         loop {
             let (state, sealed, lent): (String, Vec<u8>, u64) =
@@ -153,7 +155,7 @@ impl SharedFilters {
             let at = Instant::now();
             match state.as_str() {
                 "taken" => {
-                    return Ok(self.admit(light, id, &sealed, lent).map(|place| Lent {
+                    return Ok(self.admit(light, (&key, id), &sealed, lent).map(|place| Lent {
                         place,
                         lent,
                         at,
@@ -168,8 +170,8 @@ impl SharedFilters {
     }
 
     /// Gives a filter of the store, at this time of it, to the light client.
-    fn admit(&self, light: &LightService, id: u128, sealed: &[u8], now: u64) -> Option<Place> {
-        let (place, bytes) = self.seal.open(&self.key(id), sealed)?.split_first_chunk()?;
+    fn admit(&self, light: &LightService, (key, id): (&str, u128), sealed: &[u8], now: u64) -> Option<Place> {
+        let (place, bytes) = self.seal.open(key, sealed)?.split_first_chunk()?;
         let (sent, place) = self.sent.since(Place::from_bytes(*place), now);
         let taken = light.take_over(id, bytes, &sent);
         taken.inspect_err(|error| debug!("a filter of the store is {error}")).ok()?;
@@ -183,23 +185,24 @@ impl SharedFilters {
     pub(super) async fn give_back(&self, light: &LightService, taken: &mut Taken) -> Result<(), FilterError> {
         let (mut outcome, until) = (Ok(()), Instant::now() + PATIENCE);
         for (id, lent) in &mut taken.filters {
-            let value = light.hand_over(*id).map(|bytes| self.sealed(*id, lent.place, &bytes));
+            let key = self.key(*id, taken.owner);
+            let value = light.hand_over(*id).map(|bytes| self.sealed(&key, lent.place, &bytes));
             lent.bytes = value.as_ref().map_or(0, Vec::len);
             let kind = ("taken", lent.last_moment(until));
-            let put = self.put((*id, &taken.name, kind), value.unwrap_or_default(), until).await;
+            let put = self.put((&key, &taken.name, kind), value.unwrap_or_default(), until).await;
             outcome = outcome.and(put);
         }
         outcome
     }
 
-    fn sealed(&self, id: u128, place: Place, bytes: &[u8]) -> Vec<u8> {
-        self.seal.close(&self.key(id), &[&place.to_bytes(), bytes].concat())
+    fn sealed(&self, key: &str, place: Place, bytes: &[u8]) -> Vec<u8> {
+        self.seal.close(key, &[&place.to_bytes(), bytes].concat())
     }
 
     /// Puts a filter into the store. If it is not known whether the store has it, that is tried again until a moment.
     async fn put(
         &self,
-        (id, name, (kind, last_moment)): (u128, &str, (&str, u64)),
+        (key, name, (kind, last_moment)): (&str, &str, (&str, u64)),
         value: Vec<u8>,
         until: Instant,
     ) -> Result<(), FilterError> {
@@ -208,7 +211,7 @@ impl SharedFilters {
         let memory = MEMORY.to_string().into_bytes();
         let arguments = [name.as_bytes().to_vec(), value, lifetime, kind, last_moment, memory];
         loop {
-            match self.store.script(&self.put, &self.key(id), &arguments).await {
+            match self.store.script(&self.put, key, &arguments).await {
                 Ok(1_u64) => return Ok(()),
                 Ok(2) => return Err(FilterError::Crowded),
                 // A filter that is gone was removed by the first of two tries, or has expired meanwhile.
@@ -232,7 +235,8 @@ impl SharedFilters {
         (name, owner): (&str, Asker),
     ) -> Result<(), FilterError> {
         let (place, until) = (self.sent.last(), Instant::now() + PATIENCE);
-        let sealed = |id: &u128| Some((*id, self.sealed(*id, place, &light.hand_over(*id)?)));
+        let sealed =
+            |id: &u128| Some((*id, self.sealed(&self.key(*id, owner), place, &light.hand_over(*id)?)));
         let new: Vec<(u128, Vec<u8>)> = numbers.iter().filter_map(sealed).collect();
         let sizes = || new.iter().map(|(id, value)| (*id, value.len()));
         let all = sizes().map(|(_, bytes)| bytes).fold(0, usize::saturating_add);
@@ -243,21 +247,21 @@ impl SharedFilters {
         // They count first, so that no owner has more in the store, whatever fails.
         self.own(sizes(), owner).await?;
         for (id, value) in new {
-            self.put((id, name, ("new", u64::MAX)), value, until).await?;
+            self.put((&self.key(id, owner), name, ("new", u64::MAX)), value, until).await?;
         }
         Ok(())
     }
 
-    /// Notes that an owner has used filters.
+    /// Notes that the owner has used the filters.
     ///
     /// # Errors
     /// [`FilterError`].
-    pub(super) async fn note(&self, taken: &Taken, owner: Asker) -> Result<(), FilterError> {
-        self.own(taken.filters.iter().map(|(id, lent)| (*id, lent.bytes)), owner).await
+    pub(super) async fn note(&self, taken: &Taken) -> Result<(), FilterError> {
+        self.own(taken.filters.iter().map(|(id, lent)| (*id, lent.bytes)), taken.owner).await
     }
 
-    fn key(&self, id: u128) -> String {
-        format!("filter:{}:{id:x}", self.chain)
+    fn key(&self, id: u128, owner: Asker) -> String {
+        filter_key(self.chain, id, owner)
     }
 
     async fn own(
@@ -277,10 +281,17 @@ impl SharedFilters {
         let surplus: Vec<String> =
             self.store.script(&self.own, &own_key(self.chain, owner), &arguments).await?;
         for id in surplus.iter().filter_map(|id| u128::from_str_radix(id, 16).ok()) {
-            self.store.remove(&self.key(id)).await?;
+            self.store.remove(&self.key(id, owner)).await?;
         }
         Ok(())
     }
+}
+
+/// The key of a filter. It names the owner if others must not see the filter, so that nobody else takes, counts or removes
+/// the filter.
+fn filter_key(chain: u64, id: u128, owner: Asker) -> String {
+    let group = owner.is_apart().then(|| format!("{}:", group(owner))).unwrap_or_default();
+    format!("filter:{chain}:{group}{id:x}")
 }
 
 /// The owner has one in so many of the filters and bytes of a caller.
@@ -293,10 +304,15 @@ fn is_page(owner: Asker) -> bool {
     owner.sharer().page != 0
 }
 
+/// The name of those whose filters count together with those of an owner.
+fn group(owner: Asker) -> String {
+    let pages = if is_page(owner) { ":pages" } else { "" };
+    format!("{:x}{pages}", owner.number)
+}
+
 /// The key of the filters that count together with those of an owner.
 fn own_key(chain: u64, owner: Asker) -> String {
-    let pages = if is_page(owner) { ":pages" } else { "" };
-    format!("own:{chain}:{:x}{pages}", owner.number)
+    format!("own:{chain}:{}", group(owner))
 }
 
 #[cfg(test)]
@@ -313,5 +329,17 @@ mod tests {
             assert_eq!(page, ("own:33:7f000001:pages".to_owned(), PAGES_PART));
             assert_eq!(of(key.on_page(Some(origin), 1)), of(key), "a page with a key was given the key");
         }
+    }
+    #[test]
+    fn the_key_of_a_filter_names_an_owner_whose_filters_nobody_else_sees() {
+        let (program, key) = (Asker::from(0x7f00_0001), Asker::from(rootlight::types::KEY_ASKERS.start));
+        let page = program.on_page(Some("https://a.example"), 1);
+        assert_eq!(filter_key(33, 0xab, program), "filter:33:ab");
+        assert_eq!(filter_key(33, 0xab, page), "filter:33:7f000001:pages:ab");
+        assert_eq!(filter_key(33, 0xab, key), "filter:33:100000000:ab");
+        assert_eq!(
+            filter_key(33, 0xab, key.on_page(Some("https://a.example"), 1)),
+            filter_key(33, 0xab, key)
+        );
     }
 }

@@ -123,7 +123,8 @@ impl FrontEnd {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let (name, owner) = (format!("{}.{number}", self.name), caller.connection.owner().asker);
         let id = message.single_id();
-        let mut taken = match self.filters.take(&self.light, used(&message).into_iter(), name.clone()).await {
+        let (wanted, taker) = (used(&message).into_iter(), (name.clone(), owner));
+        let mut taken = match self.filters.take(&self.light, wanted, taker).await {
             Ok(taken) => taken,
             Err(error) => return refused(id, &error),
         };
@@ -135,7 +136,7 @@ impl FrontEnd {
         if let Err(error) = kept.and(added) {
             return refused_in(answer, &error);
         }
-        if let Err(error) = self.filters.note(&taken, owner).await {
+        if let Err(error) = self.filters.note(&taken).await {
             // It can be polled all the same.
             debug!("the use of a filter was not noted: {error}");
         }

@@ -134,3 +134,20 @@ async fn filters_of_other_rights_or_of_another_key_do_not_exist_at_any_front_end
         assert_eq!(ask(&world, at, &wide, "eth_getFilterChanges", json!([id])).await["code"], -32000);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_does_not_remove_the_filters_of_another_key_whose_ids_it_knows() {
+    let Some(world) = World::new("foreign-ids", 2).await else { return };
+    let (owner, stranger) = (caller(1, 1), caller(2, 1));
+    let id = ask(&world, 0, &owner, "eth_newFilter", large()).await;
+    for at in 0..2 {
+        assert_eq!(ask(&world, at, &stranger, "eth_getFilterChanges", json!([id])).await["code"], -32000);
+    }
+    // So many filters of the stranger that its oldest ones are removed.
+    for _ in 0..2 * OWN_BYTES / 125_000 {
+        ask(&world, 1, &stranger, "eth_newFilter", large()).await;
+    }
+    for at in 0..2 {
+        assert_eq!(ask(&world, at, &owner, "eth_getFilterChanges", json!([id])).await, json!([]), "at {at}");
+    }
+}
