@@ -1,14 +1,17 @@
 //! How many questions the database gets, and when it is left alone.
 
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rootlight::types::Asker;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::failure::NoAnswer;
+use crate::upstream::asker;
 
 /// How long a database that failed is left alone.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -18,6 +21,9 @@ const PAUSE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Admission {
     open: Semaphore,
+    /// The questions of each caller, who has half of `open` at most.
+    open_of: Mutex<BTreeMap<Asker, usize>>,
+    most_of_one: usize,
     /// One for each connection. A question that is dropped cancels its statement, so a turn that is free soon has a
     /// connection.
     turns: Semaphore,
@@ -31,8 +37,10 @@ pub(super) struct Admission {
 impl Admission {
     /// At most `open` questions, `turns` of which are answered at a time, each with this time limit.
     pub(super) const fn new(open: usize, turns: usize, limit: Duration, brief: bool) -> Self {
+        let most_of_one = open.div_ceil(2);
         let (open, turns) = (Semaphore::const_new(open), Semaphore::const_new(turns));
-        Self { open, turns, limit, brief, resumes: Mutex::new(None) }
+        let open_of = Mutex::new(BTreeMap::new());
+        Self { open, open_of, most_of_one, turns, limit, brief, resumes: Mutex::new(None) }
     }
 
     /// Asks a question, if one more may be asked now.
@@ -46,6 +54,7 @@ impl Admission {
         if self.is_paused() {
             return Err(NoAnswer::Paused);
         }
+        let _part = Part::of(self, asker().map(Asker::sharer))?;
         let _open = self.open.try_acquire().map_err(|_| NoAnswer::Busy)?;
         let slow = || NoAnswer::Slow(self.limit.as_millis());
         let in_turn = async {
@@ -79,8 +88,39 @@ impl Admission {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         self.resumes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_of(&self) -> MutexGuard<'_, BTreeMap<Asker, usize>> {
+        self.open_of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that counts for its caller until it ends.
+struct Part<'a>(&'a Admission, Asker);
+
+impl<'a> Part<'a> {
+    /// `None` for the program's own questions.
+    fn of(admission: &'a Admission, asker: Option<Asker>) -> Result<Option<Self>, NoAnswer> {
+        let Some(asker) = asker else { return Ok(None) };
+        let mut all = admission.open_of();
+        let count = all.get(&asker).map_or(1, |count| count.saturating_add(1));
+        if count > admission.most_of_one {
+            return Err(NoAnswer::Busy);
+        }
+        all.insert(asker, count);
+        Ok(Some(Self(admission, asker)))
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        let mut all = self.0.open_of();
+        match all.remove(&self.1) {
+            Some(count @ 2..) => drop(all.insert(self.1, count.saturating_sub(1))),
+            _ => {}
+        }
     }
 }
 
@@ -89,6 +129,7 @@ mod tests {
     use rootlight_index::IndexError;
 
     use super::*;
+    use crate::upstream::asked_by;
 
     const LIMIT: Duration = Duration::from_secs(1);
 
@@ -112,6 +153,23 @@ mod tests {
         let ((first, second), (third, waited)) = tokio::join!(hanging, third);
         assert!(matches!((first, second), (Err(NoAnswer::Slow(1_000)), Err(NoAnswer::Slow(1_000)))));
         assert!(matches!(third, Err(NoAnswer::Busy)) && waited.is_zero());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_leaves_half_of_the_questions_to_others() {
+        let admission = Admission::new(4, 1, LIMIT, false);
+        let of = |caller: u64| asked_by(caller.into(), admission.ask(ok()));
+        let full = async { tokio::join!(admission.ask(hang()), admission.ask(hang())) };
+        let others = async {
+            tokio::task::yield_now().await;
+            assert!(matches!(of(1).await, Err(NoAnswer::Busy)), "a third question of the same caller");
+            // It waits for the only turn, which is free when the first two end.
+            assert!(matches!(of(2).await, Err(NoAnswer::Slow(_)) | Ok(1)), "a question of another");
+        };
+        let ((first, second), ()) = tokio::join!(asked_by(1.into(), full), others);
+        assert!(first.is_err() && second.is_err());
+        assert!(admission.open_of().is_empty());
+        assert!(matches!(of(1).await, Ok(1)));
     }
 
     #[tokio::test(start_paused = true)]
