@@ -290,8 +290,10 @@ impl SharedFilters {
 /// The key of a filter. It names the owner if others must not see the filter, so that nobody else takes, counts or removes
 /// the filter.
 fn filter_key(chain: u64, id: u128, owner: Asker) -> String {
-    let group = owner.is_apart().then(|| format!("{}:", group(owner))).unwrap_or_default();
-    format!("filter:{chain}:{group}{id:x}")
+    match owner.is_apart() {
+        true => format!("filter:{chain}:{}:{id:x}", group(owner)),
+        false => format!("filter:{chain}:{id:x}"),
+    }
 }
 
 /// The owner has one in so many of the filters and bytes of a caller.

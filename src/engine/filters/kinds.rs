@@ -287,7 +287,8 @@ impl Kind {
             Watch::Pending => Self::Pending(Pending {
                 #[cfg(feature = "local")]
                 next: next_event(view),
-                ..Pending::default()
+                #[cfg(feature = "light")]
+                waiting: Vec::new(),
             }),
             Watch::Syncing => Self::Syncing(Syncing { in_progress: view.syncing().is_some() }),
         })

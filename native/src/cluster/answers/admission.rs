@@ -117,9 +117,9 @@ impl<'a> Part<'a> {
 impl Drop for Part<'_> {
     fn drop(&mut self) {
         let mut all = self.0.open_of();
-        match all.remove(&self.1) {
-            Some(count @ 2..) => drop(all.insert(self.1, count.saturating_sub(1))),
-            _ => {}
+        let left = all.remove(&self.1).map_or(0, |count| count.saturating_sub(1));
+        if left > 0 {
+            all.insert(self.1, left);
         }
     }
 }
