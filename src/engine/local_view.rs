@@ -54,7 +54,6 @@ impl Snapshot for LocalSnapshot {
         Box::new(LocalView::of(self, asker, now, interrupt))
     }
 
-    #[cfg(feature = "node-methods")]
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         Box::new(LocalView { is_attempt: true, ..LocalView::of(self, asker, now, interrupt) })
     }
@@ -70,7 +69,6 @@ pub struct LocalView<'a> {
     last_key: LastKey,
     /// The part of the pool that the asker sees, if it is apart from others.
     own: Option<OwnPool<'a>>,
-    #[cfg(feature = "node-methods")]
     is_attempt: bool,
 }
 
@@ -84,7 +82,6 @@ impl<'a> LocalView<'a> {
             pending: OnceCell::new(),
             last_key: LastKey::default(),
             own: None,
-            #[cfg(feature = "node-methods")]
             is_attempt: false,
         }
     }
@@ -301,7 +298,6 @@ impl View for LocalView<'_> {
         Some(&**codes)
     }
 
-    #[cfg(feature = "node-methods")]
     fn is_attempt(&self) -> bool {
         self.is_attempt
     }
@@ -330,7 +326,6 @@ impl View for LocalView<'_> {
 
     fn pending(&self) -> Need<Option<BlockHeader>> {
         // The block is built by running transactions. Without time for all of them, it would be another block.
-        #[cfg(feature = "node-methods")]
         if self.is_attempt {
             return Err(Stop::Refused(Refusal::Interrupted));
         }

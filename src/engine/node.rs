@@ -61,7 +61,6 @@ pub trait Snapshot: Send + Sync {
     }
 
     /// As [`Self::view_of`], for an attempt ([`View::is_attempt`]).
-    #[cfg(feature = "node-methods")]
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         self.view_of(asker, now, interrupt)
     }

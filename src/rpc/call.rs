@@ -71,7 +71,6 @@ impl Place {
     ) -> Result<T, Failure> {
         let limits = RunLimits {
             codes: view.codes(),
-            #[cfg(feature = "node-methods")]
             is_attempt: view.is_attempt(),
             ..RunLimits::default()
         };

@@ -26,7 +26,7 @@ use crate::engine::{Level, Refusal};
 use crate::types::BlockRef;
 
 /// Most bytes of the results of an attempt: they are kept while the rest of the message waits for its turn.
-#[cfg(feature = "node-methods")]
+#[cfg(feature = "local")]
 const MAX_BEGUN: usize = 64 << 10;
 
 /// The requests of a message, each with its state.
@@ -137,7 +137,7 @@ impl Exchange {
 
     /// Runs unfinished requests in order until `interrupt` returns `true` or a result is too long. That request and those
     /// after it stay unfinished. `interrupt` must not return `false` after `true`. Returns whether all are finished.
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "local")]
     pub(super) fn begin_each(
         &mut self,
         interrupt: &dyn Fn() -> bool,

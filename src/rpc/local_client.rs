@@ -11,15 +11,12 @@ use super::{
     exchange::Exchange,
     log_stream::{self, LogStream, ReplyOrLogs},
     message::Message,
-    method::{Done, Effect, Failure},
+    method::{BRIEF_COST, Done, Effect, Failure},
     reply::Reply,
-};
-#[cfg(feature = "node-methods")]
-use super::{
-    method::BRIEF_COST,
-    polled::{self, HeadTexts, Polled},
     request::Request,
 };
+#[cfg(feature = "node-methods")]
+use super::polled::{self, HeadTexts, Polled};
 use crate::{
     engine::{Moment, Node, Refusal, Snapshot, Stop, View},
     types::Asker,
@@ -28,7 +25,6 @@ use crate::{
 /// The methods above [`BRIEF_COST`] that usually end soon and can be interrupted soon. `eth_getProof` cannot,
 /// `eth_createAccessList` watches each instruction, the logs of one block may take milliseconds to write, and traces run
 /// transactions again.
-#[cfg(feature = "node-methods")]
 const SHORT: [&str; 2] = ["eth_call", "eth_estimateGas"];
 
 /// A message to a local chain that is parsed but not answered.
@@ -99,7 +95,6 @@ impl LocalMessage {
 
     /// Whether each request only reads and can be interrupted soon, so that [`Self::begin`] is worth trying: look-ups
     /// and calls.
-    #[cfg(feature = "node-methods")]
     pub fn may_be_short(&self) -> bool {
         let may = |request: &Request| request.row.cost <= BRIEF_COST || SHORT.contains(&request.row.name);
         self.reads_only() && self.exchange.requests().all(may)
@@ -108,7 +103,6 @@ impl LocalMessage {
     /// Runs requests of a message that only reads until `interrupt` returns `true`, which it must do from then on.
     /// Returns whether all are finished. [`Self::read`] with the same snapshot and time runs the others and gives the
     /// answer.
-    #[cfg(feature = "node-methods")]
     pub fn begin(&mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> bool {
         let view = snapshot.attempt(self.asker(), now, interrupt);
         self.exchange.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)))
