@@ -10,7 +10,6 @@ use super::{
     local_view::LocalSnapshot,
     node::{Draw, Moment, Node, Snapshot},
 };
-#[cfg(feature = "hosted")]
 use crate::local::BlockIndex;
 use crate::{
     consensus::ChainError,
@@ -139,17 +138,14 @@ impl Node for DevNode {
         self.chain.local_mut().take_settled()
     }
 
-    #[cfg(feature = "hosted")]
     fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {
         self.chain.set_recovery(recovery);
     }
 
-    #[cfg(feature = "hosted")]
     fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.chain.set_index(index);
     }
 
-    #[cfg(feature = "node-methods")]
     fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.chain.set_codes(codes);
     }

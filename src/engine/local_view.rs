@@ -6,20 +6,16 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    BlockHeader, Refusal, TransactionPool,
+    BlockHeader, LogFilter, Refusal, TransactionPool,
     node::Snapshot,
     pool::OwnPool,
     producer::{BlockProducer, PendingBlock},
-    view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
+    view::{BlockNumbers, Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
-#[cfg(feature = "hosted")]
-use super::{LogFilter, view::BlockNumbers};
-#[cfg(feature = "hosted")]
-use crate::local::Term;
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, OnUnsimulated},
-    local::{ChainSnapshot, Events},
+    local::{ChainSnapshot, Events, Term},
     state::{KeyedTrie, LastKey, StateReader},
     trie::{Trie, WalkError},
     types::{Asker, BlockRef, Header, Transaction},
@@ -126,7 +122,6 @@ impl<'a> LocalView<'a> {
         self.trie(header).ok_or_else(|| no_state(header))
     }
 
-    #[cfg(feature = "hosted")]
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
         match self.chain().index() {
             Some(index) => index.blocks(groups, from, to, self.interrupt),
@@ -271,7 +266,6 @@ impl View for LocalView<'_> {
         Ok(producer.environment(self.network(), header.sealed(), self.now))
     }
 
-    #[cfg(feature = "hosted")]
     fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
         let topics = (0..).zip(&filter.topics);
         let topics = topics.map(|(at, any)| any.iter().map(|topic| Term::Topic(at, *topic)).collect());
@@ -279,7 +273,6 @@ impl View for LocalView<'_> {
         self.indexed(&core::iter::once(contracts).chain(topics).collect::<Vec<_>>(), from, to)
     }
 
-    #[cfg(feature = "hosted")]
     fn transaction_blocks<'b>(
         &'b self,
         senders: &[Address],
@@ -292,7 +285,6 @@ impl View for LocalView<'_> {
         self.indexed(&[senders, recipients], from, to)
     }
 
-    #[cfg(feature = "node-methods")]
     fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
         let codes = self.chain().codes()?;
         Some(&**codes)

@@ -5,7 +5,6 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use alloy_primitives::{B256, keccak256};
 
 use super::{Filters, Owner, View};
-#[cfg(feature = "hosted")]
 use crate::local::BlockIndex;
 use crate::{
     exec::Interrupts,
@@ -113,15 +112,12 @@ pub trait Node: Send {
     fn take_settled(&mut self) -> Vec<Settled>;
 
     /// Sets the index of blocks; see `LocalChain::set_index`. Nodes that cannot use one ignore it.
-    #[cfg(feature = "hosted")]
     fn set_index(&mut self, _index: Arc<dyn BlockIndex>) {}
 
     /// Sets the cache of analysed code for calls; see `LocalChain::set_codes`.
-    #[cfg(feature = "node-methods")]
     fn set_codes(&mut self, _codes: Arc<dyn crate::exec::SharedCodes>) {}
 
     /// Sets the recovery of the senders of imported transactions; see `LocalChain::set_recovery`.
-    #[cfg(feature = "hosted")]
     fn set_recovery(&mut self, _recovery: Arc<dyn crate::exec::Recovery>) {}
 
     /// Sets the height that the followed node announces.

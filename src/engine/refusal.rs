@@ -7,7 +7,6 @@ use thiserror::Error;
 use super::BlockHeader;
 #[cfg(feature = "light")]
 use crate::light::{FactFailure, LowWork, SyncFault};
-#[cfg(feature = "node-methods")]
 use crate::trie::StoreFault;
 use crate::{
     evm::precompiles::Unsimulated,
@@ -192,7 +191,6 @@ pub enum Refusal {
         method: Unsimulated,
     },
     /// The store of the host's own node does not have the state of a block: it was not written to disk yet, or was deleted.
-    #[cfg(feature = "node-methods")]
     #[error(
         "Resource unavailable: the state of block {number} is not in the node's store: a node writes its newest states to \
          disk every blockchain.flushNumberOfBlocks blocks (1000 unless set), when rsk_flush is called on its loopback, and \
@@ -203,7 +201,6 @@ pub enum Refusal {
         number: u64,
     },
     /// The store of the host's own node has the root of a state, and gives not all nodes below it.
-    #[cfg(feature = "node-methods")]
     #[error(
         "Resource unavailable: the node's store does not give {hash} of the state of block {number}: {fault}"
     )]

@@ -17,8 +17,6 @@ mod header_window_test;
 mod index_questions;
 mod meter;
 mod outbox;
-#[cfg(feature = "node-methods")]
-mod own_node;
 mod pinned_head;
 pub mod plan;
 pub mod prove;
@@ -51,8 +49,6 @@ pub use index_questions::{
 };
 pub use meter::Progress;
 pub use outbox::Outbox;
-#[cfg(feature = "node-methods")]
-pub use own_node::OwnNode;
 pub use pinned_head::{ClientConfig, MAX_AGE, PinnedHead, Unproven, UnprovenError};
 pub use record::{Evidence, Record};
 pub use sends::SEND_GRACE;

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     consensus::{ChainView, Checkpoint, HeaderChain, Network},
     exec::CallPolicy,
+    trie::TrieStore,
 };
 
 /// The host's settings of a client.
@@ -33,9 +34,12 @@ pub struct ClientConfig {
     pub max_age: u64,
     /// What to answer if no upstream gives a proof.
     pub unproven: Unproven,
-    /// The full node beside the client, if the only upstream is the host's own.
+    /// The state that the operator's own full node keeps on disk, if that node is the only upstream. State is read from
+    /// there too, and blocks below the start are taken from the node as it shows them.
+    pub own_state: Option<Arc<dyn TrieStore>>,
+    /// Whether calls, estimates and traces run here although the host has a full node of its own.
     #[cfg(feature = "node-methods")]
-    pub own_node: Option<super::OwnNode>,
+    pub executes: bool,
     /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::tell_sent`]), because it
     /// shares filters with other hosts. Otherwise the client knows its own.
     #[cfg(feature = "hosted")]
@@ -171,10 +175,9 @@ impl PinnedHead {
         ProofContext { network: &self.network, chain: self.chain.as_ref() }
     }
 
-    /// The full node beside the client.
-    #[cfg(feature = "node-methods")]
-    pub(crate) fn own_node(&self) -> Option<&super::OwnNode> {
-        self.config.own_node.as_ref()
+    /// The state that the host's own node keeps.
+    pub(crate) fn own_state(&self) -> Option<&dyn TrieStore> {
+        self.config.own_state.as_deref()
     }
 
     /// Whether the host has an index of blocks.
@@ -184,9 +187,8 @@ impl PinnedHead {
     }
 
     /// Whether the upstream is the host's own node, which is trusted for blocks below the start.
-    #[cfg(feature = "node-methods")]
     pub(crate) fn trusts_below(&self, number: u64) -> bool {
-        self.own_node().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
+        self.own_state().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
     }
 
     /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.

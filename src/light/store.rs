@@ -8,7 +8,6 @@ use alloy_primitives::{Address, B256, Bytes};
 use super::derived::Derived;
 #[cfg(feature = "node-methods")]
 use super::upstream::UpstreamRequest;
-#[cfg(feature = "node-methods")]
 use crate::consensus::VerifiedHeader;
 #[cfg(feature = "node-methods")]
 use serde_json::value::RawValue;
@@ -38,7 +37,6 @@ pub struct FactStore {
     /// Headers off the held chain by hash; `None` if the upstreams do not know the block.
     pub(crate) headers: BTreeMap<B256, Option<Arc<SealedHeader>>>,
     /// Headers below the start by height, as the host's own node shows them.
-    #[cfg(feature = "node-methods")]
     pub(crate) headers_at: BTreeMap<u64, VerifiedHeader>,
     /// Responses of the host's own node that cannot change any more, by method and parameters.
     #[cfg(feature = "node-methods")]
@@ -113,7 +111,6 @@ const MAX_TOUCHED_TOGETHER: usize = 4_096;
 const GENERATION_ENTRIES: usize = 512;
 
 /// Most headers below the start in a generation of the cache: about 1 kB each.
-#[cfg(feature = "node-methods")]
 const GENERATION_HEADERS: usize = 4_096;
 
 /// Most trie nodes in a generation of the cache: about 100 bytes each, codes up to 24 kB.
@@ -158,11 +155,9 @@ impl FactStore {
     /// Takes everything over from another store.
     pub fn merge(&mut self, other: Self) {
         self.headers.extend(other.headers);
+        self.headers_at.extend(other.headers_at);
         #[cfg(feature = "node-methods")]
-        {
-            self.headers_at.extend(other.headers_at);
-            self.relayed.extend(other.relayed);
-        }
+        self.relayed.extend(other.relayed);
         self.bodies.extend(other.bodies);
         self.uncles.extend(other.uncles);
         self.receipts.extend(other.receipts);
@@ -199,10 +194,10 @@ impl FactStore {
     /// Whether there is nothing in the store that a cache would keep.
     fn is_empty(&self) -> bool {
         #[cfg(feature = "node-methods")]
-        if !self.headers_at.is_empty() || !self.relayed.is_empty() {
+        if !self.relayed.is_empty() {
             return false;
         }
-        let blocks = self.bodies.is_empty() && self.uncles.is_empty() && self.receipts.is_empty();
+        let blocks = self.headers_at.is_empty() && self.bodies.is_empty() && self.uncles.is_empty() && self.receipts.is_empty();
         let state = self.nodes.is_empty() && self.derived.is_empty() && self.touched.is_empty();
         blocks && state && self.locations.is_empty() && self.sent.is_empty()
     }
@@ -222,10 +217,12 @@ impl FactStore {
             self.locations.len(),
         ];
         #[cfg(feature = "node-methods")]
-        if self.headers_at.len() > GENERATION_HEADERS || self.relayed.len() > GENERATION_ENTRIES {
+        if self.relayed.len() > GENERATION_ENTRIES {
             return true;
         }
-        largest.into_iter().any(|n| n > GENERATION_ENTRIES) || self.nodes.len() > GENERATION_NODES
+        largest.into_iter().any(|n| n > GENERATION_ENTRIES)
+            || self.headers_at.len() > GENERATION_HEADERS
+            || self.nodes.len() > GENERATION_NODES
     }
 }
 
@@ -236,7 +233,6 @@ impl FactCache {
     }
 
     /// Limits the blocks and the state that are kept, in bytes. What is there already goes as new facts come.
-    #[cfg(feature = "hosted")]
     pub fn limit(&mut self, bytes: usize) {
         self.generation_bytes = bytes / 2;
     }
@@ -388,7 +384,6 @@ impl<'a> Known<'a> {
     }
 
     /// A header below the start by its height, as the host's own node shows it.
-    #[cfg(feature = "node-methods")]
     pub fn header_at(&self, number: u64) -> Option<&'a VerifiedHeader> {
         self.stores().into_iter().find_map(|s| s.headers_at.get(&number))
     }

@@ -63,7 +63,7 @@ impl LocalMessage {
 
     /// Recovers the senders of the message's transactions together, if there are several. The chain need not wait
     /// meanwhile.
-    #[cfg(feature = "hosted")]
+    #[cfg(feature = "dev")]
     pub fn recover(&self, chain_id: u64, recovery: &dyn crate::exec::Recovery) {
         use super::signed::{SIGNED, transaction};
 

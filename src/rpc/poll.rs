@@ -155,10 +155,7 @@ impl Poll {
             let asked = range.to_request();
             return Some(Ok(Self::of_index(member, &asked, Question::Logs(range.into()), pinned)));
         }
-        let node = pinned.own_node()?;
-        if !relays(node, request.row) {
-            return None;
-        }
+        pinned.own_state().filter(|_| relays(pinned.config.executes, request.row))?;
         Self::relay(member, request, pinned).transpose()
     }
 
@@ -186,7 +183,7 @@ impl Poll {
             Unproven::Trust => Some(1),
         };
         #[cfg(feature = "node-methods")]
-        if pinned.own_node().is_some() {
+        if pinned.own_state().is_some() {
             // The node runs what cannot be run here.
             let asked = runs(request.row) && refusal.lacks_state_or_code();
             let poll = if asked { Self::relay(member, request, pinned)? } else { None };

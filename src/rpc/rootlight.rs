@@ -318,7 +318,6 @@ fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failu
         // On a test network whose difficulty drops after ten minutes without a block, work is nearly free.
         Some(Origin::Mined(_)) if view.cheap_work() => ("verified (testnet work)", "mined"),
         Some(Origin::Mined(_)) => ("verified", "mined"),
-        #[cfg(feature = "node-methods")]
         Some(Origin::OwnNode) => ("unproven", "own node"),
         Some(Origin::Trusted) if view.light().is_some_and(LightStatus::is_by_work) => ("verified", "work"),
         Some(Origin::Trusted) => ("verified", "checkpoint"),

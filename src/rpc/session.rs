@@ -359,8 +359,8 @@ impl Session {
     ) -> Run {
         for _ in 0..MAX_ROUNDS {
             let Some(Err(Stop::Lacking(facts))) = &run else { return run };
-            let Some(node) = self.pinned.own_node() else { return run };
-            match stored_state(facts, &*node.store, &self.pinned, &Known::new(&self.own, cache)) {
+            let Some(store) = self.pinned.own_state() else { return run };
+            match stored_state(facts, store, &self.pinned, &Known::new(&self.own, cache)) {
                 Ok(None) => return run,
                 Ok(Some(nodes)) => {
                     let kept = self.own.nodes.merge(nodes);
@@ -394,7 +394,10 @@ impl Session {
         let result = request.run(&view, filters, self.pinned.now);
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
         #[cfg(feature = "node-methods")]
-        let unproven = match view.take_of_own_node() || member.older.is_some() {
+        let has_older = member.older.is_some();
+        #[cfg(not(feature = "node-methods"))]
+        let has_older = false;
+        let unproven = match view.take_of_own_node() || has_older {
             true => Some(Level::Unproven),
             false => unproven,
         };

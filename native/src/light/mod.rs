@@ -6,6 +6,7 @@ mod checkpoint;
 mod dismiss;
 mod hedge;
 mod kept;
+mod own_node;
 pub mod propose;
 mod proven_chain;
 mod rounds;
@@ -19,6 +20,7 @@ mod vitals;
 
 pub use checkpoint::{CheckpointError, Start, parse_checkpoint, start, start_checkpoint};
 pub use kept::{FILE, HeaderStore, SET_ASIDE};
+pub use own_node::OwnNode;
 pub use proven_chain::{Place, ProvenChain};
 pub use served::{Door, ServedHead, Shown};
 pub use service::{LightOptions, LightService};

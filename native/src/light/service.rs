@@ -11,7 +11,7 @@ use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{CarriedError, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{
-    ClientConfig, MAX_AGE, OwnNode, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven,
+    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven,
     UpstreamResponse,
 };
 use rootlight::rpc::envelope::Id;
@@ -23,6 +23,7 @@ use tracing::warn;
 use super::ask::Fetched;
 use super::checkpoint::Start;
 use super::hedge::Hedges;
+use super::own_node::OwnNode;
 use super::proven_chain::ProvenChain;
 use super::rounds::ask_each;
 use super::served::{Entrance, ServedHead};
@@ -183,7 +184,8 @@ impl LightService {
             min_depth: options.min_depth,
             max_age: options.max_age,
             unproven: options.unproven,
-            own_node: options.own_node.clone(),
+            own_state: options.own_node.as_ref().map(|node| node.store.clone()),
+            executes: options.own_node.as_ref().is_some_and(|node| node.executes),
             host_tells_sent: options.host_tells_sent,
             index: options.index,
             balance: options.spread,

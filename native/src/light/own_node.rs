@@ -1,8 +1,8 @@
 //! The full node beside a client that serves its state (`rootlight sidecar`).
 
-use alloc::sync::Arc;
+use std::sync::Arc;
 
-use crate::trie::TrieStore;
+use rootlight::trie::TrieStore;
 
 /// The operator's own full node, which is the client's only upstream. State is read from the node's store; blocks below the
 /// start are taken from the node as it shows them.
