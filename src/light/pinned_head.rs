@@ -42,13 +42,13 @@ pub struct ClientConfig {
     pub executes: bool,
     /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::tell_sent`]), because it
     /// shares filters with other hosts. Otherwise the client knows its own.
-    #[cfg(feature = "hosted")]
     pub host_tells_sent: bool,
     /// Whether messages ask upstreams that are equally good in turn, instead of all asking the first of them.
-    #[cfg(feature = "hosted")]
     pub balance: bool,
+    /// Whether bodies are requested by the block's hash first, by which an index of blocks finds them.
+    pub bodies_by_hash: bool,
     /// Whether the host has an index of blocks. It is asked for what is too old or too much to be proven here, and its
-    /// answers are marked `unproven`; and bodies are requested by the block's hash first, by which it finds them.
+    /// answers are marked `unproven`.
     #[cfg(feature = "node-methods")]
     pub index: bool,
     /// The bans of the host.
@@ -132,10 +132,7 @@ impl PinnedHead {
     /// Pins the head of a synchronization machine for a request that arrives at `now`. The machine's own time may be
     /// older: synchronization may have waited for an upstream, or the computer may have slept.
     pub fn new(sync: &HeaderSync, config: Arc<ClientConfig>, now: Now) -> Self {
-        #[cfg(feature = "hosted")]
         let roster = if config.balance { sync.roster_in_turn(now.millis) } else { sync.roster() };
-        #[cfg(not(feature = "hosted"))]
-        let roster = sync.roster();
         Self {
             network: sync.network().clone(),
             config,
@@ -158,7 +155,6 @@ impl PinnedHead {
     }
 
     /// The same state of synchronization, seen with an earlier state of the chain.
-    #[cfg(feature = "hosted")]
     pub(crate) fn showing(mut self, chain: ChainView, now: Now) -> Self {
         self.age = age(Some(&chain), now);
         self.chain = Some(chain);

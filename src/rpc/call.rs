@@ -188,16 +188,11 @@ impl BlockHashes for Ancestors<'_> {
 }
 
 /// Message, block parameter and overrides.
-#[cfg_attr(
-    not(feature = "node-methods"),
-    expect(unused_variables, reason = "only servers can forbid overrides")
-)]
 pub(super) fn arguments(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
     let overrides = overrides(params)?;
-    #[cfg(feature = "node-methods")]
     if !overrides.accounts.is_empty() && !view.policy().overrides {
         return Err(ParamError::OverrideRefused.into());
     }

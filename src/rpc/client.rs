@@ -31,7 +31,6 @@ use crate::{
     },
 };
 
-#[cfg(feature = "hosted")]
 use crate::{consensus::ChainView, engine::CarriedError};
 
 /// Most fact stores that wait for the cache. Further ones are dropped, and their facts are fetched again when needed.
@@ -57,7 +56,6 @@ pub struct SharedClient<S: Share> {
     learned: S::Lock<Vec<FactStore>>,
     filters: S::Lock<Filters>,
     /// The chain that messages see in place of the newest one.
-    #[cfg(feature = "hosted")]
     shown: S::Lock<Option<ChainView>>,
     dispatcher: Dispatcher,
     config: Arc<ClientConfig>,
@@ -106,7 +104,6 @@ impl<S: Share> SharedClient<S> {
             cache: S::Lock::new(FactCache::new()),
             learned: S::Lock::new(Vec::new()),
             filters: S::Lock::new(Filters::new(B256::ZERO)),
-            #[cfg(feature = "hosted")]
             shown: S::Lock::new(None),
             dispatcher: Dispatcher::new(),
             config: Arc::new(config),
@@ -215,7 +212,6 @@ impl<S: Share> SharedClient<S> {
     /// The present state of the chain, as a message that arrives now sees it.
     pub fn pin(&self, now: Now) -> PinnedHead {
         let pinned = PinnedHead::new(&self.sync.read(), self.config.clone(), now);
-        #[cfg(feature = "hosted")]
         if let Some(chain) = self.shown.read().as_ref() {
             return pinned.showing(chain.clone(), now);
         }
@@ -225,14 +221,11 @@ impl<S: Share> SharedClient<S> {
     /// The chain as a message of this connection sees it.
     pub fn pin_for(&self, connection: &Connection, now: Now) -> PinnedHead {
         let pinned = self.pin(now);
-        // Only servers have pages of other origins.
-        let is_page = cfg!(feature = "hosted") && connection.foreign_page().is_some();
-        if is_page { pinned.without_words() } else { pinned }
+        if connection.foreign_page().is_some() { pinned.without_words() } else { pinned }
     }
 
     /// Sets the chain that messages see from now on: one that this client has verified before, or, with `None`, the
     /// newest one. Hosts that answer together show the same block in this way.
-    #[cfg(feature = "hosted")]
     pub fn show(&self, chain: Option<ChainView>) {
         *self.shown.write() = chain;
     }
@@ -273,7 +266,6 @@ impl<S: Share> SharedClient<S> {
         let (facts, observations, pinned) = session.finish();
         let mut sent = false;
         for transaction in &facts.sent {
-            #[cfg(feature = "hosted")]
             if self.config.host_tells_sent {
                 continue;
             }
@@ -304,14 +296,12 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// Limits the proven blocks and the state that are kept for later messages, in bytes.
-    #[cfg(feature = "hosted")]
     pub fn limit_cache(&self, bytes: usize) {
         self.cache.write().limit(bytes);
     }
 
     /// Tells the subscriptions of each asker, which hosts name to each other by [`Asker::told`](crate::types::Asker::told), of
     /// its transactions that were sent through this host or another one.
-    #[cfg(feature = "hosted")]
     pub fn tell_sent(&self, transactions: &[(B256, u64)]) {
         let mut filters = self.filters.write();
         transactions.iter().for_each(|(hash, asker)| filters.pending_for_subscriptions(*hash, *asker));

@@ -18,9 +18,8 @@ use crate::engine::Owner;
 pub struct Connection {
     owner: Owner,
     foreign_page: Option<String>,
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "dev")]
     admitted: bool,
-    #[cfg(feature = "node-methods")]
     guest: bool,
     #[cfg(feature = "hosted")]
     profile: Profile,
@@ -50,20 +49,17 @@ impl Connection {
 
     /// Returns the connection, of the operator of the host or of somebody else, for whom methods of
     /// [`Pages::Operator`](super::Pages::Operator) do not exist.
-    #[cfg(feature = "node-methods")]
     #[must_use]
     pub fn with_operator(self, operator: bool) -> Self {
         Self { guest: !operator, ..self }
     }
 
     /// Whether the caller is the operator of the host, and not through a page of another origin.
-    #[cfg(feature = "node-methods")]
     pub fn is_operator(&self) -> bool {
         !self.guest && self.foreign_page.is_none()
     }
 
     /// Returns the connection, served under this profile.
-    #[cfg(feature = "hosted")]
     #[must_use]
     pub fn with_profile(self, profile: Profile) -> Self {
         Self { profile, ..self }
@@ -90,7 +86,6 @@ impl Connection {
 
     /// Returns the connection of a caller with these rights. Filters that an API key made with other rights do not exist
     /// for it.
-    #[cfg(feature = "hosted")]
     #[must_use]
     pub fn with_rights(mut self, rights: u64) -> Self {
         self.owner.rights = rights;
@@ -99,7 +94,7 @@ impl Connection {
 
     /// Returns the connection, of a page that may use keys and change the chain although it is of another origin, because
     /// the operator allows that to every page.
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "dev")]
     #[must_use]
     pub fn admitting_all_pages(self, admitted: bool) -> Self {
         Self { admitted, ..self }
@@ -110,7 +105,6 @@ impl Connection {
     pub(super) fn refuses(&self, pages: Pages) -> Option<&str> {
         let refused = match pages {
             Pages::Any | Pages::Operator => false,
-            #[cfg(feature = "node-methods")]
             Pages::Own if self.admitted => false,
             Pages::Own | Pages::Named => true,
         };

@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "node-methods")]
 use super::method::Pages;
 use super::{
     connection::Connection,
@@ -53,7 +52,6 @@ impl Dispatcher {
     pub(super) fn request(&self, call: Call, connection: &Connection) -> Result<Request, RpcError> {
         let row = call.row.ok_or_else(|| unknown(&call.method))?;
         // The operator has these methods under every profile.
-        #[cfg(feature = "node-methods")]
         if row.pages == Pages::Operator {
             return match connection.is_operator() {
                 true => Request::new(row, call.params),

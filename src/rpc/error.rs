@@ -223,7 +223,6 @@ pub enum ParamError {
     #[error("invalid banned address {0}")]
     BannedAddress(String),
     /// State overrides where the host does not allow them.
-    #[cfg(feature = "node-methods")]
     #[error("State override is not allowed")]
     OverrideRefused,
     /// State overrides that are too long.

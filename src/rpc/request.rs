@@ -56,7 +56,7 @@ impl Request {
         match (self.row.handler, self.row.handler.watching().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
             (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
-            #[cfg(feature = "hosted")]
+            #[cfg(feature = "dev")]
             _ if self.row.name == super::dev::GET_WORK => Err(RpcError::NoWork.into()),
             _ => Err(RpcError::NeedsLocalChain(self.row.name).into()),
         }

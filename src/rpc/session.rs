@@ -144,7 +144,6 @@ impl Session {
 
     /// Notes that the responses to the requests at these places of the last [`SessionStep::Fetch`] come from their spare
     /// upstreams. To be called before [`Self::feed`].
-    #[cfg(feature = "hosted")]
     pub fn took_over(&mut self, places: &[usize]) {
         let due = self.due();
         let mut first = 0_usize;
@@ -209,13 +208,10 @@ impl Session {
 
     fn requests(&self) -> Vec<RoutedRequest> {
         let due = self.fetches.iter().take(self.due());
-        #[cfg(feature = "hosted")]
         let requests = due.flat_map(|fetch| {
             let spare = fetch.spare(&self.pinned);
             fetch.requests().map(move |request| RoutedRequest { spare, ..request })
         });
-        #[cfg(not(feature = "hosted"))]
-        let requests = due.flat_map(Fetch::requests);
         let polls = self.polls.iter().take(self.due_polls());
         let requests = requests.chain(polls.flat_map(|poll| poll.requests().iter().cloned()));
         requests.collect()

@@ -371,7 +371,6 @@ fn the_number_of_filters_is_limited_and_idle_ones_make_room() {
 }
 
 /// All pages in a browser, and all programs of this machine, have one address.
-#[cfg(feature = "hosted")]
 #[test]
 fn pages_have_a_part_of_the_filters_of_their_caller_and_its_programs_come_first() {
     let Some(all) = Branches::load() else { return };

@@ -187,6 +187,7 @@ impl LightService {
             own_state: options.own_node.as_ref().map(|node| node.store.clone()),
             executes: options.own_node.as_ref().is_some_and(|node| node.executes),
             host_tells_sent: options.host_tells_sent,
+            bodies_by_hash: options.index,
             index: options.index,
             balance: options.spread,
             bans: Some(bans),

@@ -11,7 +11,6 @@ mod send;
 
 #[cfg(feature = "hosted")]
 pub(super) use accounts::ACCOUNTS;
-#[cfg(feature = "hosted")]
 pub(super) use mining::GET_WORK;
 #[cfg(feature = "hosted")]
 pub(super) use pool::PENDING;
