@@ -24,7 +24,6 @@ use crate::{
 pub struct DevNode {
     chain: DevChain,
     filters: Filters,
-    #[cfg(feature = "node-methods")]
     bans: Option<Arc<dyn crate::types::bans::Bans>>,
     draw: Draw,
     version: Arc<str>,
@@ -41,15 +40,7 @@ impl DevNode {
         let version = config.version.as_str().into();
         let chain = DevChain::new(config)?;
         let filters = Filters::new(keccak256(moment.entropy));
-        Ok(Self {
-            accounts: Arc::default(),
-            chain,
-            filters,
-            #[cfg(feature = "node-methods")]
-            bans: None,
-            draw: Draw::new(moment),
-            version,
-        })
+        Ok(Self { accounts: Arc::default(), chain, filters, bans: None, draw: Draw::new(moment), version })
     }
 
     /// The chain.
@@ -80,7 +71,6 @@ impl DevNode {
                 mining: chain.mining(),
                 accounts,
             })),
-            #[cfg(feature = "node-methods")]
             bans: self.bans.clone(),
         }
     }
@@ -125,7 +115,6 @@ impl Node for DevNode {
         self.chain.interrupt_by(interrupts);
     }
 
-    #[cfg(feature = "node-methods")]
     fn set_bans(&mut self, bans: Arc<dyn crate::types::bans::Bans>) {
         self.bans = Some(bans);
     }

@@ -21,7 +21,6 @@ use crate::{
 pub struct FollowNode {
     chain: LocalChain,
     filters: Filters,
-    #[cfg(feature = "node-methods")]
     bans: Option<Arc<dyn crate::types::bans::Bans>>,
     draw: Draw,
     version: Arc<str>,
@@ -39,7 +38,6 @@ impl FollowNode {
         Self {
             chain,
             filters: Filters::new(keccak256(moment.entropy)),
-            #[cfg(feature = "node-methods")]
             bans: None,
             draw: Draw::new(moment),
             version: version.into(),
@@ -79,7 +77,6 @@ impl Node for FollowNode {
             syncing: self.progress(),
             upstreams: self.upstreams.clone(),
             producer: None,
-            #[cfg(feature = "node-methods")]
             bans: self.bans.clone(),
         })
     }
@@ -100,7 +97,6 @@ impl Node for FollowNode {
         self.interrupts = interrupts;
     }
 
-    #[cfg(feature = "node-methods")]
     fn set_bans(&mut self, bans: Arc<dyn crate::types::bans::Bans>) {
         self.bans = Some(bans);
     }

@@ -207,10 +207,7 @@ impl NodeSource for Nodes<'_> {
 
 impl<'a> LightView<'a> {
     fn nodes(&self) -> Nodes<'a> {
-        Nodes {
-            known: self.known,
-            store: self.pinned.own_state(),
-        }
+        Nodes { known: self.known, store: self.pinned.own_state() }
     }
 }
 
@@ -233,7 +230,6 @@ fn block_ref(header: &BlockHeader) -> BlockRef {
 }
 
 impl View for LightView<'_> {
-    #[cfg(feature = "node-methods")]
     fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
         self.pinned.config.bans.as_deref()
     }

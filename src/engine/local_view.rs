@@ -37,7 +37,6 @@ pub struct LocalSnapshot {
     /// Pool and miner; `None` on a chain that only follows another node.
     pub producer: Option<Arc<dyn BlockProducer>>,
     /// The bans of the host.
-    #[cfg(feature = "node-methods")]
     pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
 }
 
@@ -372,7 +371,6 @@ impl View for LocalView<'_> {
         Some(self.chain().events())
     }
 
-    #[cfg(feature = "node-methods")]
     fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
         self.snapshot.bans.as_deref()
     }

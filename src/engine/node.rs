@@ -124,7 +124,6 @@ pub trait Node: Send {
     fn announced(&mut self, _height: u64) {}
 
     /// Sets the bans of the host, which the methods of the operator change.
-    #[cfg(feature = "node-methods")]
     fn set_bans(&mut self, _bans: Arc<dyn crate::types::bans::Bans>) {}
 
     /// The development chain; `None` if the chain follows another node.

@@ -301,24 +301,6 @@ fn list(facts: &Facts) -> alloc::string::String {
 }
 
 impl Refusal {
-    /// Whether a node that executes every block could run what this client cannot: the state is not held here, or the run
-    /// reaches a method of a native contract that is not simulated.
-    #[cfg(feature = "node-methods")]
-    pub(crate) fn lacks_state_or_code(&self) -> bool {
-        matches!(
-            self,
-            Self::NotSimulated(_)
-                | Self::BlockNotSimulated { .. }
-                | Self::StateNotStored { .. }
-                | Self::NoStateProofs { .. }
-                | Self::NoTotalDifficulty(_)
-                | Self::NoWork(_)
-                | Self::OffChain { .. }
-                | Self::StorageNotListed(_)
-                | Self::Unproven(_)
-        )
-    }
-
     /// Whether no upstream gives a proof, so that an answer without one is all that can be had.
     #[cfg(feature = "light")]
     pub(crate) fn lacks_proof(&self) -> bool {

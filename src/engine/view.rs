@@ -383,7 +383,6 @@ pub trait View {
     }
 
     /// The bans of the host; `None` if it keeps none.
-    #[cfg(feature = "node-methods")]
     fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
         None
     }

@@ -30,11 +30,7 @@ pub struct RoutedRequest {
 impl RoutedRequest {
     /// A request that only this upstream may answer.
     pub fn new(upstream: usize, request: UpstreamRequest) -> Self {
-        Self {
-            upstream,
-            request,
-            spare: None,
-        }
+        Self { upstream, request, spare: None }
     }
 }
 

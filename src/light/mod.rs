@@ -13,8 +13,6 @@ mod header_batch;
 mod header_window;
 #[cfg(test)]
 mod header_window_test;
-#[cfg(feature = "node-methods")]
-mod index_questions;
 mod meter;
 mod outbox;
 mod pinned_head;
@@ -39,13 +37,6 @@ pub use fetch::{Fetch, FetchOutcome, RoutedRequest};
 pub use floor::LowWork;
 pub use header_batch::{
     Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS, decode_headers, encode_headers, encode_raw_headers,
-};
-#[cfg(feature = "node-methods")]
-pub(crate) use index_questions::about_transaction;
-#[cfg(feature = "node-methods")]
-pub use index_questions::{
-    AskedBlock, BlockPart, BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
-    INDEX_TRANSACTION, LogQuestion, LogReply, TraceQuestion, TraceReply, hash_of_params, is_index_question,
 };
 pub use meter::Progress;
 pub use outbox::Outbox;

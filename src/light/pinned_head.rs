@@ -37,9 +37,6 @@ pub struct ClientConfig {
     /// The state that the operator's own full node keeps on disk, if that node is the only upstream. State is read from
     /// there too, and blocks below the start are taken from the node as it shows them.
     pub own_state: Option<Arc<dyn TrieStore>>,
-    /// Whether calls, estimates and traces run here although the host has a full node of its own.
-    #[cfg(feature = "node-methods")]
-    pub executes: bool,
     /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::tell_sent`]), because it
     /// shares filters with other hosts. Otherwise the client knows its own.
     pub host_tells_sent: bool,
@@ -47,12 +44,7 @@ pub struct ClientConfig {
     pub balance: bool,
     /// Whether bodies are requested by the block's hash first, by which an index of blocks finds them.
     pub bodies_by_hash: bool,
-    /// Whether the host has an index of blocks. It is asked for what is too old or too much to be proven here, and its
-    /// answers are marked `unproven`.
-    #[cfg(feature = "node-methods")]
-    pub index: bool,
     /// The bans of the host.
-    #[cfg(feature = "node-methods")]
     pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
 }
 
@@ -174,12 +166,6 @@ impl PinnedHead {
     /// The state that the host's own node keeps.
     pub(crate) fn own_state(&self) -> Option<&dyn TrieStore> {
         self.config.own_state.as_deref()
-    }
-
-    /// Whether the host has an index of blocks.
-    #[cfg(feature = "node-methods")]
-    pub(crate) fn has_index(&self) -> bool {
-        self.config.index
     }
 
     /// Whether the upstream is the host's own node, which is trusted for blocks below the start.

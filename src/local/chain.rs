@@ -17,9 +17,7 @@ use crate::consensus::{
     VerifiedHeader, VerifiedReceipts,
 };
 use crate::evm::precompiles::Unsimulated;
-use crate::exec::{
-    BlockContext, BlockInput, ExecutedBlock, NoObserver, OnUnsimulated, Recovery, execute_in,
-};
+use crate::exec::{BlockContext, BlockInput, ExecutedBlock, NoObserver, OnUnsimulated, Recovery, execute_in};
 use crate::trie::Trie;
 use crate::types::{Asker, Block, Header, Receipt, SealedHeader, Transaction};
 

@@ -69,11 +69,7 @@ impl Place {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
-        let limits = RunLimits {
-            codes: view.codes(),
-            is_attempt: view.is_attempt(),
-            ..RunLimits::default()
-        };
+        let limits = RunLimits { codes: view.codes(), is_attempt: view.is_attempt(), ..RunLimits::default() };
         self.run_on(view, &*view.state(&self.header)?, limits, run)
     }
 

@@ -18,7 +18,7 @@ use crate::{
 const PROTOCOL_VERSION: &str = "0x3e";
 
 /// Names of the upstreams for those who may not know their addresses.
-#[cfg(feature = "hosted")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn numbered(view: &dyn View) -> alloc::vec::Vec<String> {
     (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect()
 }

@@ -16,6 +16,7 @@ mod fan_out;
 #[cfg(feature = "hosted")]
 pub use self::contents_error::ContentsError;
 use super::{
+    beside::Beside,
     connection::Connection,
     dispatch::Dispatcher,
     message::Message,
@@ -23,7 +24,7 @@ use super::{
     share::{Alone, Lock, Share},
 };
 use crate::{
-    consensus::{Checkpoint, Network},
+    consensus::{ChainView, Checkpoint, Network},
     engine::{Filters, MAX_FILTERS},
     light::{
         ClientConfig, FactCache, FactStore, HeaderSync, KeptFault, Now, Outbox, Page, PinnedHead, ReadPage,
@@ -31,7 +32,8 @@ use crate::{
     },
 };
 
-use crate::{consensus::ChainView, engine::CarriedError};
+#[cfg(feature = "hosted")]
+use crate::engine::CarriedError;
 
 /// Most fact stores that wait for the cache. Further ones are dropped, and their facts are fetched again when needed.
 pub const MAX_WAITING: usize = 256;
@@ -57,7 +59,9 @@ pub struct SharedClient<S: Share> {
     filters: S::Lock<Filters>,
     /// The chain that messages see in place of the newest one.
     shown: S::Lock<Option<ChainView>>,
-    dispatcher: Dispatcher,
+    dispatcher: Arc<Dispatcher>,
+    /// What the host has beside the client.
+    beside: Option<Arc<dyn Beside>>,
     config: Arc<ClientConfig>,
     /// The connection of messages that come from the host itself.
     connection: Arc<Connection>,
@@ -105,10 +109,23 @@ impl<S: Share> SharedClient<S> {
             learned: S::Lock::new(Vec::new()),
             filters: S::Lock::new(Filters::new(B256::ZERO)),
             shown: S::Lock::new(None),
-            dispatcher: Dispatcher::new(),
+            dispatcher: Arc::default(),
+            beside: None,
             config: Arc::new(config),
             connection: Arc::new(Connection::default().with_subscriptions(MAX_FILTERS)),
         }
+    }
+
+    /// The client, with the methods of this dispatcher instead of those of the core.
+    #[must_use]
+    pub fn with_dispatcher(self, dispatcher: Arc<Dispatcher>) -> Self {
+        Self { dispatcher, ..self }
+    }
+
+    /// The client, with what its host has beside it.
+    #[must_use]
+    pub fn with_beside(self, beside: Arc<dyn Beside>) -> Self {
+        Self { beside: Some(beside), ..self }
     }
 
     /// Derives filter ids from a secret, so that they cannot be guessed. To be called before the first filter is
@@ -245,7 +262,7 @@ impl<S: Share> SharedClient<S> {
     /// As [`Self::open`], for a message of a connection.
     pub fn open_from(&self, connection: Arc<Connection>, message: Message, now: Now) -> Session {
         let pinned = self.pin_for(&connection, now);
-        Session::new(&self.dispatcher, connection, pinned, message)
+        Session::new(connection, pinned, message).with_beside(self.beside.clone())
     }
 
     /// Continues a message; `interrupt` ends long runs.

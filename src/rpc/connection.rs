@@ -3,12 +3,16 @@
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::envelope::{BATCH_LIMIT, MAX_BATCH};
 #[cfg(feature = "dev")]
 use super::pages::Pages;
-#[cfg(feature = "hosted")]
-use super::profile::Profile;
+use super::{
+    envelope::{BATCH_LIMIT, MAX_BATCH},
+    method::Method,
+};
 use crate::engine::Owner;
+
+/// Chooses the row that serves a method for a connection; `None`: the connection does not have the method.
+pub type Selection = fn(&'static Method) -> Option<&'static Method>;
 
 /// A connection of a caller: over HTTP, over WebSocket, or of the page that holds a provider. The host makes it and
 /// passes it in with each message.
@@ -21,8 +25,7 @@ pub struct Connection {
     #[cfg(feature = "dev")]
     admitted: bool,
     guest: bool,
-    #[cfg(feature = "hosted")]
-    profile: Profile,
+    select: Option<Selection>,
     notified: bool,
     batch_limit: Option<usize>,
     closed: AtomicBool,
@@ -59,10 +62,18 @@ impl Connection {
         !self.guest && self.foreign_page.is_none()
     }
 
-    /// Returns the connection, served under this profile.
+    /// Returns the connection, for which a function chooses the rows that serve methods.
     #[must_use]
-    pub fn with_profile(self, profile: Profile) -> Self {
-        Self { profile, ..self }
+    pub fn with_selection(self, select: Selection) -> Self {
+        Self { select: Some(select), ..self }
+    }
+
+    /// The row that serves a method for this connection; `None` if the connection does not have the method.
+    pub(super) fn row(&self, row: &'static Method) -> Option<&'static Method> {
+        match self.select {
+            Some(select) => select(row),
+            None => Some(row),
+        }
     }
 
     /// Returns the connection, able to receive notifications of at most this many subscriptions.
@@ -119,12 +130,6 @@ impl Connection {
     /// Origin of the web page, if the connection belongs to a page that may not call every method.
     pub fn foreign_page(&self) -> Option<&str> {
         self.foreign_page.as_deref()
-    }
-
-    /// The profile that decides which methods the connection is served, and with which limits.
-    #[cfg(feature = "hosted")]
-    pub fn profile(&self) -> Profile {
-        self.profile
     }
 
     /// Whether the connection can receive notifications.

@@ -3,6 +3,8 @@
 
 use alloc::{boxed::Box, sync::Arc};
 
+#[cfg(feature = "node-methods")]
+use super::polled::{self, HeadTexts, Polled};
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
@@ -15,8 +17,6 @@ use super::{
     reply::Reply,
     request::Request,
 };
-#[cfg(feature = "node-methods")]
-use super::polled::{self, HeadTexts, Polled};
 use crate::{
     engine::{Moment, Node, Refusal, Snapshot, Stop, View},
     types::Asker,
@@ -30,7 +30,7 @@ const SHORT: [&str; 2] = ["eth_call", "eth_estimateGas"];
 /// A message to a local chain that is parsed but not answered.
 ///
 /// ```text
-/// let message = LocalMessage::new(&dispatcher, connection, bytes);
+/// let message = LocalMessage::read_from(&dispatcher, connection, bytes);
 /// if message.reads_only() { message.read(&*snapshot, now, &interrupt) }      // any number at a time
 /// else { client.answer(message, moment, &interrupt); snapshot = client.snapshot() }
 /// ```
@@ -43,12 +43,12 @@ impl LocalMessage {
     /// Reads a message of a connection.
     pub fn read_from(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
         let message = Message::read(message, dispatcher, connection.batch_limit());
-        Self::new(dispatcher, connection, message)
+        Self::new(connection, message)
     }
 
     /// A message of a connection.
-    pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: Message) -> Self {
-        Self { exchange: Exchange::new(dispatcher, connection, message) }
+    pub fn new(connection: Arc<Connection>, message: Message) -> Self {
+        Self { exchange: Exchange::new(connection, message) }
     }
 
     /// Whether no call of the message changes anything, so that a snapshot can answer it.
@@ -167,14 +167,20 @@ impl core::fmt::Debug for LocalClient {
 }
 
 impl LocalClient {
-    /// A client of a node.
+    /// A client of a node, with the methods of the core.
     pub fn new(node: Box<dyn Node>) -> Self {
         Self {
-            dispatcher: Arc::new(Dispatcher::new()),
+            dispatcher: Arc::default(),
             node,
             #[cfg(feature = "node-methods")]
             heads: HeadTexts::default(),
         }
+    }
+
+    /// The client, with the methods of this dispatcher instead of those of the core.
+    #[must_use]
+    pub fn with_dispatcher(self, dispatcher: Arc<Dispatcher>) -> Self {
+        Self { dispatcher, ..self }
     }
 
     /// The dispatcher, so that hosts can parse messages while the node is busy.
@@ -251,9 +257,9 @@ mod tests {
     use crate::rpc::{envelope::BATCH_LIMIT, exchange::interrupted};
 
     fn read(message: &str) -> Exchange {
-        let dispatcher = Dispatcher::new();
+        let dispatcher = Dispatcher::default();
         let message = Message::read(message.as_bytes(), &dispatcher, BATCH_LIMIT);
-        Exchange::new(&dispatcher, Arc::default(), message)
+        Exchange::new(Arc::default(), message)
     }
 
     /// A batch of four calls with the ids 1 to 4.
@@ -341,7 +347,7 @@ mod tests {
 
     #[test]
     fn traces_proofs_logs_and_filters_are_never_tried() {
-        let dispatcher = Dispatcher::new();
+        let dispatcher = Dispatcher::default();
         let short = |method: &str| {
             let text = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[1]}}"#);
             LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()
@@ -366,7 +372,7 @@ mod tests {
 
     #[test]
     fn brief_messages_run_no_code_and_mine_at_most_one_block() {
-        let dispatcher = Dispatcher::new();
+        let dispatcher = Dispatcher::default();
         let brief =
             |text: &str| LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).is_brief();
         let call = |method: &str, params: &str| {

@@ -112,14 +112,14 @@ pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>
 }
 
 /// The contracts whose logs a filter selects; `None` if it selects those of all, or cannot be read.
-#[cfg(feature = "node-methods")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn senders(params: Params<'_>, position: usize) -> Option<Vec<Address>> {
     let given: FilterObject<'_> = params.object(position, "a log filter").ok()??;
     addresses(given.address).ok().filter(|addresses| !addresses.is_empty())
 }
 
 /// The ends of a filter's range, as far as the filter has some that can be read.
-#[cfg(feature = "node-methods")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn ends(params: Params<'_>, position: usize) -> Vec<BlockParam> {
     let given = params.object::<FilterObject<'_>>(position, "a log filter").ok().flatten();
     let ends = given.into_iter().flat_map(|given| [given.from_block, given.to_block]);

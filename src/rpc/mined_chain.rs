@@ -241,7 +241,10 @@ impl Mined {
         let checkpoint =
             Checkpoint { number: START, hash: base.hash(), total_difficulty: Some(U256::from(1_000)) };
         let network = Arc::new(self.network.clone());
-        Client::with_upstreams(network, checkpoint, config, SyncOptions::default())
+        let client = Client::with_upstreams(network, checkpoint, config, SyncOptions::default());
+        #[cfg(feature = "dev")]
+        let client = client.with_dispatcher(super::server::dispatcher());
+        client
     }
 
     /// The answer to a request, after fetching everything that it needs.

@@ -2,6 +2,8 @@
 
 #[cfg(all(feature = "light", feature = "local"))]
 mod batches;
+#[cfg(feature = "light")]
+mod beside;
 mod blocks;
 mod call;
 mod call_object;
@@ -21,7 +23,7 @@ mod exchange;
 mod filters;
 #[cfg(all(test, feature = "light"))]
 mod forged_test;
-#[cfg(all(test, feature = "light", feature = "local"))]
+#[cfg(all(test, feature = "dev", feature = "light"))]
 mod gate_test;
 mod headers;
 #[cfg(feature = "light")]
@@ -47,19 +49,9 @@ mod mined_scenarios_test;
 mod mined_sync_test;
 #[cfg(all(test, feature = "light"))]
 mod mined_test;
-#[cfg(feature = "node-methods")]
-mod node;
 mod notify;
 #[cfg(feature = "light")]
 mod obstacle;
-#[cfg(feature = "node-methods")]
-mod older;
-#[cfg(all(test, feature = "node-methods"))]
-mod older_test;
-#[cfg(feature = "node-methods")]
-mod older_traces;
-#[cfg(feature = "node-methods")]
-mod own_node;
 mod pages;
 mod params;
 #[cfg(feature = "light")]
@@ -68,8 +60,6 @@ mod poll;
 mod polled;
 #[cfg(feature = "light")]
 mod prefetch;
-#[cfg(feature = "hosted")]
-mod profile;
 mod raw_transaction;
 mod render;
 mod reply;
@@ -77,14 +67,14 @@ mod request;
 mod revert;
 #[cfg(feature = "light")]
 mod rootlight;
+#[cfg(all(feature = "dev", feature = "light"))]
+pub mod server;
 #[cfg(feature = "light")]
 mod session;
 #[cfg(feature = "light")]
 mod share;
 mod signed;
 mod state;
-#[cfg(feature = "node-methods")]
-mod subjects;
 #[cfg(feature = "catalogue")]
 mod support;
 mod table;
@@ -96,11 +86,13 @@ mod witness;
 #[cfg(all(test, feature = "light"))]
 mod work_start_test;
 
+#[cfg(feature = "light")]
+pub use beside::{Answered, Asked, Beside, Part, Question};
 #[cfg(all(feature = "hosted", feature = "light"))]
 pub use client::ContentsError;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
-pub use connection::Connection;
+pub use connection::{Connection, Selection};
 pub use dispatch::Dispatcher;
 pub use envelope::MAX_RESPONSE;
 pub use error::{EnvelopeError, ParamError, RpcError};
@@ -118,9 +110,8 @@ pub use obstacle::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 #[cfg(feature = "node-methods")]
 pub use polled::Polled;
-#[cfg(feature = "hosted")]
-pub use profile::Profile;
 pub use reply::{Reply, Response};
+pub use request::Request;
 pub use revert::reason as revert_reason;
 #[cfg(feature = "light")]
 pub use session::{Session, SessionStep};

@@ -16,7 +16,7 @@ fn page() -> String {
          without API keys for programs and pages of the same machine; others get -32601.\n\n\
          | method | parameters | result | level | dev | follow | light | hosted | pages | what it does |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
-    let mut methods: Vec<_> = rpc::methods().collect();
+    let mut methods: Vec<_> = rpc::server::methods().collect();
     methods.sort_by_key(|method| method.name);
     for method in methods {
         let names: Vec<String> =
@@ -26,7 +26,7 @@ fn page() -> String {
         let params: Vec<String> = params.collect();
         let level = method.level.name().replace('-', " ");
         let modes = rpc::Mode::ALL.map(|mode| answer(&method.support(mode)));
-        let hosted = if rpc::Profile::Hosted.has(method) { "yes" } else { "-32601" };
+        let hosted = if rpc::server::Profile::Hosted.has(method) { "yes" } else { "-32601" };
         let pages = method.pages.name();
         let params = if params.is_empty() { "none".into() } else { params.join(", ") };
         writeln!(
@@ -64,7 +64,7 @@ fn answer(support: &rpc::Support) -> String {
 /// The texts of all refusals, with NAME for the method.
 fn refusals() -> Vec<String> {
     let mut texts = std::collections::BTreeSet::new();
-    for method in rpc::methods() {
+    for method in rpc::server::methods() {
         for mode in rpc::Mode::ALL {
             if let rpc::Support::Refused(error) = method.support(mode) {
                 let text = error.to_string().replace(method.name, "NAME");

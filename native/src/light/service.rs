@@ -11,11 +11,10 @@ use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{CarriedError, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{
-    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven,
-    UpstreamResponse,
+    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven, UpstreamResponse,
 };
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{Connection, Message, Session, SessionStep};
+use rootlight::rpc::{Beside, Connection, Message, Session, SessionStep, server};
 use rootlight::types::bans::Bans;
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
@@ -185,14 +184,12 @@ impl LightService {
             max_age: options.max_age,
             unproven: options.unproven,
             own_state: options.own_node.as_ref().map(|node| node.store.clone()),
-            executes: options.own_node.as_ref().is_some_and(|node| node.executes),
             host_tells_sent: options.host_tells_sent,
             bodies_by_hash: options.index,
-            index: options.index,
             balance: options.spread,
             bans: Some(bans),
         };
-        let shared = Shared::new(network, start, config, options.sync, secret());
+        let shared = Shared::new(network, start, config, options.sync, secret(), beside(options));
         if let Some(bytes) = options.cache_bytes {
             shared.client.limit_cache(bytes);
         }
@@ -525,6 +522,15 @@ impl Service for LightService {
 
     fn vitals(&self) -> Vitals {
         vitals::of(&self.shared.client.pin(sync::now()))
+    }
+}
+
+/// What is beside the client and answers in the place of its upstreams.
+fn beside(options: &LightOptions) -> Option<Arc<dyn Beside>> {
+    match &options.own_node {
+        Some(node) => Some(Arc::new(server::OwnNode { executes: node.executes })),
+        None if options.index => Some(Arc::new(server::Index)),
+        None => None,
     }
 }
 

@@ -71,7 +71,7 @@ impl LocalService {
         node.set_bans(bans.clone());
         node.set_recovery(Arc::new(AllProcessors));
         let chain_id = node.local().network().chain_id;
-        let client = LocalClient::new(node);
+        let client = LocalClient::new(node).with_dispatcher(dispatcher().clone());
         Self {
             parts: Arc::new(Parts {
                 changes: watch::Sender::new(0),
@@ -132,7 +132,7 @@ impl LocalService {
         let (peer, size) = (caller.peer, Size::of(&message));
         // Hashing a long parameter takes as long as a run.
         let is_short = message.bytes() <= SHORT_JSON;
-        let message = LocalMessage::new(dispatcher(), caller.connection.clone(), message);
+        let message = LocalMessage::new(caller.connection.clone(), message);
         self.attempts.sent(peer);
         let job = Job { message, takes_pieces: caller.takes_pieces, parts: self.parts.clone(), begun: None };
         let brief = match is_short {

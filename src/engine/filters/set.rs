@@ -40,13 +40,7 @@ pub struct Filters {
 impl Filters {
     /// Makes an empty set. Ids derive from `secret`, so that they cannot be guessed without it.
     pub fn new(secret: B256) -> Self {
-        Self {
-            secret,
-            made: 0,
-            open: Vec::new(),
-            owner: Owner::default(),
-            last: 0,
-        }
+        Self { secret, made: 0, open: Vec::new(), owner: Owner::default(), last: 0 }
     }
 
     /// Sets the owner of filters that are installed from now on. If there are too many filters, the caller with the

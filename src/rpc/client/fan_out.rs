@@ -17,7 +17,7 @@ impl<S: Share> SharedClient<S> {
     /// messages are shown.
     pub fn open_on_newest(&self, message: Message, now: Now) -> Session {
         let pinned = PinnedHead::new(&self.sync.read(), self.config.clone(), now);
-        Session::new(&self.dispatcher, self.connection.clone(), pinned, message)
+        Session::new(self.connection.clone(), pinned, message).with_beside(self.beside.clone())
     }
 
     /// Headers for another host of the service; see [`crate::light::HeaderSync::tell`].

@@ -48,7 +48,7 @@ impl Rules {
 
 const NODE: Rules = Rules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
 
-#[cfg(feature = "hosted")]
+#[cfg(all(feature = "dev", feature = "light"))]
 const HOSTED: Rules = Rules { from: BlockParam::Latest, count: 100, blocks: 2_000 };
 
 #[derive(Deserialize)]
@@ -99,7 +99,7 @@ pub(in crate::rpc) struct Filter {
 
 impl Filter {
     /// The ends of the range; none of a filter that cannot be read.
-    #[cfg(feature = "node-methods")]
+    #[cfg(all(feature = "dev", feature = "light"))]
     pub(in crate::rpc) fn ends(params: Params<'_>) -> Vec<BlockParam> {
         Self::read(params, &NODE).map_or_else(|_| Vec::new(), |filter| vec![filter.from, filter.to])
     }
@@ -109,17 +109,13 @@ impl Filter {
     ///
     /// # Errors
     /// [`ParamError`].
-    #[cfg(feature = "node-methods")]
+    #[cfg(all(feature = "dev", feature = "light"))]
     pub(in crate::rpc) fn of_params(
         params: Params<'_>,
         hosted: bool,
         number: impl Fn(&BlockParam) -> Option<u64>,
     ) -> Result<Option<(Self, u64, u64)>, ParamError> {
-        let rules = match hosted {
-            #[cfg(feature = "hosted")]
-            true => &HOSTED,
-            _ => &NODE,
-        };
+        let rules = if hosted { &HOSTED } else { &NODE };
         let filter = Self::read(params, rules)?;
         let (Some(from), Some(to)) = (number(&filter.from), number(&filter.to)) else { return Ok(None) };
         rules.check(from, to)?;
@@ -147,7 +143,7 @@ impl Filter {
     }
 
     /// The receivers that a filter selects; `None` if it selects all, or cannot be read.
-    #[cfg(feature = "node-methods")]
+    #[cfg(all(feature = "dev", feature = "light"))]
     pub(in crate::rpc) fn receivers(params: Params<'_>) -> Option<Vec<Address>> {
         let filter = Self::read(params, &NODE).ok()?;
         Some(filter.receivers).filter(|receivers| !receivers.is_empty())
@@ -190,7 +186,7 @@ pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<Done, Failur
 }
 
 /// `trace_filter` of the hosted profile.
-#[cfg(feature = "hosted")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(in crate::rpc) fn hosted(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     filter_by(&HOSTED, view, params)
 }

@@ -17,9 +17,9 @@ use crate::{
     exec::trace::TransactionTrace,
 };
 
-#[cfg(feature = "node-methods")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) use filter::Filter;
-#[cfg(feature = "hosted")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) use filter::hosted as hosted_filter;
 use replay::{CALLS, too_large};
 pub(super) use replay::{traced_block, traces};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
-use rootlight::light::LogQuestion;
+use rootlight::rpc::server::LogQuestion;
 use rootlight::types::{B256, BlockRef};
 use rootlight_index::{Database, IndexError, IndexedBlock, Reader, ReaderOptions};
 use serde_json::value::RawValue;

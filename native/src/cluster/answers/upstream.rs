@@ -6,9 +6,10 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream;
-use rootlight::light::{
+use rootlight::light::{NO_RESPONSE, UpstreamRequest};
+use rootlight::rpc::server::{
     BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES, INDEX_TRANSACTION, LogQuestion,
-    NO_RESPONSE, TraceQuestion, UpstreamRequest, hash_of_params, is_index_question,
+    TraceQuestion, hash_of_params, is_index_question,
 };
 use rootlight::types::B256;
 use serde_json::value::{RawValue, to_raw_value};

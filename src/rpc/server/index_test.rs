@@ -1,17 +1,19 @@
 //! Requests for logs and transactions below the start, with an index beside the client.
 
+use alloc::sync::Arc;
+
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    Client, Session, SessionStep,
-    mined_chain::{Mined, START},
+    AskedBlock, BlockPart, BlockQuestion, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES, INDEX_TRANSACTION, Index,
+    LogQuestion, LogReply, TraceQuestion, TraceReply, hash_of_params,
 };
 use crate::{
     engine::{MAX_LOG_BYTES, MAX_LOGS},
-    light::{
-        AskedBlock, BlockPart, BlockQuestion, ClientConfig, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
-        INDEX_TRANSACTION, LogQuestion, LogReply, RequestFailure, TraceQuestion, TraceReply, UpstreamRequest,
-        UpstreamResponse, hash_of_params,
+    light::{ClientConfig, RequestFailure, UpstreamRequest, UpstreamResponse},
+    rpc::{
+        Client, Session, SessionStep,
+        mined_chain::{Mined, START},
     },
     types::{Address, B256},
 };
@@ -34,8 +36,11 @@ impl Indexed {
     fn new(index: bool) -> Self {
         let mut mined = Mined::new();
         mined.grow(BLOCKS as usize, 14);
-        let config = ClientConfig { upstreams: vec!["miner".into()], index, ..ClientConfig::default() };
+        let config = ClientConfig { upstreams: vec!["miner".into()], ..ClientConfig::default() };
         let mut client = mined.start_as(config);
+        if index {
+            client = client.with_beside(Arc::new(Index));
+        }
         mined.follow(&mut client);
         Self { mined, client, asked: Vec::new() }
     }

@@ -6,17 +6,21 @@ use alloc::{boxed::Box, format, vec};
 use serde_json::{json, value::RawValue};
 
 use super::{
-    error::{ParamError, RpcError},
-    method::Method,
-    params::BlockParam,
-    request::Request,
-    trace::{Filter, traced_block},
+    index_questions::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion, TraceReply},
+    profile::is_hosted,
 };
 use crate::{
     consensus::ChainView,
     engine::{Depths, LightView, Refusal, View},
     exec::trace::MAX_TRACE_BYTES,
-    light::{AskedBlock, BlockPart, BlockQuestion, PinnedHead, TraceQuestion, TraceReply},
+    light::PinnedHead,
+    rpc::{
+        error::{ParamError, RpcError},
+        method::Method,
+        params::BlockParam,
+        request::Request,
+        trace::{Filter, traced_block},
+    },
 };
 
 /// The only method whose answer may consist of traces that the index gives and of traces that are proven here.
@@ -52,10 +56,7 @@ impl OlderTraces {
         }
         let chain = pinned.chain()?;
         let (head, lowest) = (chain.head().number, chain.lowest());
-        #[cfg(feature = "hosted")]
-        let hosted = super::profile::is_hosted(request.row);
-        #[cfg(not(feature = "hosted"))]
-        let hosted = false;
+        let hosted = is_hosted(request.row);
         let range = Filter::of_params(request.params(), hosted, |param| height(param, chain));
         // A filter that cannot be read is refused by its handler.
         let (filter, from, to) = match range {

@@ -1,16 +1,21 @@
 //! Answers of a client beside a full node of its own: state from that node's store, everything else from the node.
 
+use alloc::{boxed::Box, format};
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{
-    error::RpcError,
-    method::{Handler, Method},
-};
 use crate::{
     consensus::VerifiedHeader,
-    engine::{Depths, Level, Refusal},
-    light::{Known, PinnedHead, RequestFailure},
+    engine::{Depths, Level, Refusal, gate},
+    light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse},
+    rpc::{
+        beside::{Answered, Asked, Beside, Question},
+        error::RpcError,
+        method::{Handler, Method},
+        poll::pinned_params,
+        request::Request,
+    },
     state::{Fact, Facts, StateKey, keys},
     trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected},
     types::{B256, BlockRef, Bytes, U256},
@@ -37,6 +42,71 @@ const FILTER: &str = "trace_filter";
 /// Most blocks that a request for logs of the node may cover, as for logs that are proven here.
 const MAX_LOG_BLOCKS: u64 = 2_000;
 
+/// A full node beside the client, which is its only upstream.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnNode {
+    /// Whether calls, estimates and traces run here. Otherwise the node runs them.
+    pub executes: bool,
+}
+
+impl Beside for OwnNode {
+    fn before(
+        &self,
+        request: &Request,
+        pinned: &PinnedHead,
+        _: Known<'_>,
+    ) -> Option<Result<Asked, RpcError>> {
+        if relays(self.executes, request.row) { relay(request, pinned).transpose() } else { None }
+    }
+
+    fn instead(
+        &self,
+        request: &Request,
+        pinned: &PinnedHead,
+        refusal: &Refusal,
+    ) -> Option<Result<Asked, RpcError>> {
+        // The node runs what cannot be run here.
+        let asked = runs(request.row) && lacks_state_or_code(refusal);
+        let asked = if asked { relay(request, pinned).transpose() } else { None };
+        asked.or_else(|| Some(Err(RpcError::Refused(refusal.clone()))))
+    }
+
+    fn supply(
+        &self,
+        missing: &Facts,
+        pinned: &PinnedHead,
+        known: Known<'_>,
+    ) -> Result<Option<ProvenNodes>, Refusal> {
+        pinned.own_state().map_or(Ok(None), |store| stored_state(missing, store, pinned, &known))
+    }
+}
+
+/// A request of the pinned block to the node. `None` if a parameter cannot be rewritten: then it is wrong.
+///
+/// # Errors
+/// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
+fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<Asked>, RpcError> {
+    gate::chain(pinned)?;
+    let Some(params) = pinned_params(request.row, request, pinned) else { return Ok(None) };
+    check_range(&params)?;
+    let request = UpstreamRequest::new(name_at_node(request.row), params);
+    Ok(Some(Asked { request, question: Box::new(Relayed) }))
+}
+
+/// The response of the node is the answer, whatever it is.
+#[derive(Debug)]
+struct Relayed;
+
+impl Question for Relayed {
+    fn answered(self: Box<Self>, response: UpstreamResponse, pinned: &PinnedHead) -> Answered {
+        let head = pinned.chain().map_or(0, |chain| chain.head().number);
+        match response {
+            Ok(response) if is_final(&response, head) => Answered::Final(response),
+            response => Answered::Whole(response.map_err(own_node_failed)),
+        }
+    }
+}
+
 /// The range of a filter whose ends are numbers.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,7 +119,7 @@ struct Range {
 ///
 /// # Errors
 /// [`RpcError::TooManyBlocks`].
-pub(super) fn check_range(params: &str) -> Result<(), RpcError> {
+fn check_range(params: &str) -> Result<(), RpcError> {
     // A filter by block hash has no range.
     let Ok([Range { from_block, to_block }]) = serde_json::from_str::<[Range; 1]>(params) else {
         return Ok(());
@@ -63,14 +133,14 @@ pub(super) fn check_range(params: &str) -> Result<(), RpcError> {
 }
 
 /// Whether a method runs code.
-pub(super) fn runs(row: &Method) -> bool {
+fn runs(row: &Method) -> bool {
     RUNS.contains(&row.name)
         || (row.name.starts_with("trace_") && row.name != FILTER)
         || row.name.starts_with("debug_trace")
 }
 
 /// Whether a method is passed on to the host's own node instead of being answered here.
-pub(super) fn relays(executes: bool, row: &Method) -> bool {
+fn relays(executes: bool, row: &Method) -> bool {
     let here = STATE.contains(&row.name)
         || row.namespace() == "rootlight"
         || row.name == FILTER
@@ -78,23 +148,51 @@ pub(super) fn relays(executes: bool, row: &Method) -> bool {
     matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified && !here
 }
 
+/// Whether a node that executes every block could run what this client cannot: the state is not held here, or the run
+/// reaches a method of a native contract that is not simulated.
+fn lacks_state_or_code(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::NotSimulated(_)
+            | Refusal::BlockNotSimulated { .. }
+            | Refusal::StateNotStored { .. }
+            | Refusal::NoStateProofs { .. }
+            | Refusal::NoTotalDifficulty(_)
+            | Refusal::NoWork(_)
+            | Refusal::OffChain { .. }
+            | Refusal::StorageNotListed(_)
+            | Refusal::Unproven(_)
+    )
+}
+
 /// The name under which the reference node serves a method.
-pub(super) fn name_at_node(row: &Method) -> &'static str {
+fn name_at_node(row: &Method) -> &'static str {
     row.aliases.iter().find(|alias| alias.starts_with("rsk_")).unwrap_or(&row.name)
 }
 
 /// The error of a request that the node did not answer. A request names the block of the pinned chain by its hash; a node that
 /// was restarted may have gone back below it.
-pub(super) fn own_node_failed(failure: RequestFailure) -> RpcError {
+fn own_node_failed(failure: RequestFailure) -> RpcError {
     let behind = matches!(&failure, RequestFailure::Rpc { code: -32600, message } if message.contains("not canonical"));
     let behind =
         behind.then(|| RequestFailure::Transport("it does not have the block at present; ask again".into()));
-    RpcError::OwnNode(behind.unwrap_or(failure))
+    match behind.unwrap_or(failure) {
+        RequestFailure::Rpc { code, message } => {
+            RpcError::Host { code: i32::try_from(code).unwrap_or(-32603), text: message, data: None }
+        }
+        RequestFailure::Reverted { code, message, output } => {
+            RpcError::Host { code: i32::try_from(code).unwrap_or(-32603), text: message, data: Some(output) }
+        }
+        silent => {
+            let text = format!("Resource unavailable: the node gives no answer: {silent}");
+            RpcError::Host { code: -32002, text, data: None }
+        }
+    }
 }
 
 /// Whether a response of the node about the block or transaction that it names cannot change any more: it says that it is in
 /// a block at least as deep as the tag `finalized`.
-pub(super) fn is_final(response: &RawValue, head: u64) -> bool {
+fn is_final(response: &RawValue, head: u64) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Place {
@@ -111,7 +209,7 @@ pub(super) fn is_final(response: &RawValue, head: u64) -> bool {
 ///
 /// # Errors
 /// [`Refusal::StateNotStored`], [`Refusal::Store`] or [`Refusal::UnreadableState`].
-pub(super) fn stored_state(
+fn stored_state(
     facts: &Facts,
     store: &dyn TrieStore,
     pinned: &PinnedHead,
@@ -172,14 +270,14 @@ mod tests {
     use alloc::{boxed::Box, string::String, vec::Vec};
 
     use super::*;
-    use crate::rpc::table;
+    use crate::rpc::server::methods;
 
     /// Whoever reaches the node through this client gets none of the methods that the node trusts its own machine with.
     #[test]
     fn only_methods_that_read_the_chain_go_to_the_node() {
         for executes in [false, true] {
             let relayed: Vec<&str> =
-                table::methods().filter(|row| relays(executes, row)).map(|row| row.name).collect();
+                methods().filter(|row| relays(executes, row)).map(|row| row.name).collect();
             for name in &relayed {
                 let space = name.split('_').next().unwrap();
                 assert!(["eth", "ext", "trace", "debug", "net", "txpool"].contains(&space), "{name}");

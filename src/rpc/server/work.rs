@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-pub(in crate::rpc) const METHODS: &[Method] = &[
+pub(super) const METHODS: &[Method] = &[
     read(
         "eth_submitWork",
         &[required("nonce", "DATA, 8 bytes"), required("powHash", "HASH"), required("mixDigest", "HASH")],

@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
-use super::upstream::UpstreamRequest;
+use crate::light::UpstreamRequest;
 
 /// Asks for the logs of a range: [`LogQuestion`]. The response is a [`LogReply`].
 pub const INDEX_LOGS: &str = "index_logs";
@@ -182,6 +182,6 @@ pub fn hash_of_params(params: &str) -> Option<B256> {
 }
 
 /// The request to the index about a transaction.
-pub(crate) fn about_transaction(method: &'static str, hash: &B256) -> UpstreamRequest {
+pub(super) fn about_transaction(method: &'static str, hash: &B256) -> UpstreamRequest {
     UpstreamRequest::new(method, alloc::format!(r#"["{hash}"]"#))
 }
