@@ -11,7 +11,7 @@ use super::{
     envelope::Outcome,
     error::RpcError,
     logs::pinned_range,
-    method::{Handler, Method},
+    method::Handler,
     params::{BlockParam, block_param, tag_in_any_case},
     request::Request,
     signed,
@@ -128,7 +128,7 @@ impl Poll {
         // Only this host knows its filters.
         let asked = asked.filter(|row| matches!(row.handler, Handler::Read(_)));
         let asked =
-            asked.and_then(|row| Some(UpstreamRequest::new(row.name, pinned_params(row, request, pinned)?)));
+            asked.and_then(|row| Some(UpstreamRequest::new(row.name, request.pinned_params(pinned)?)));
         let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
             return Err(RpcError::Refused(refusal));
         };
@@ -204,28 +204,30 @@ fn requests(request: &UpstreamRequest, upstreams: impl Iterator<Item = usize>) -
 const BY_HASH: [&str; 5] =
     ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt", "eth_call"];
 
-/// The parameters of a request with the block of the pinned chain in place of a tag or number, because the heads and
-/// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
-pub(super) fn pinned_params(row: &Method, request: &Request, pinned: &PinnedHead) -> Option<String> {
-    let mut params: Vec<String> = request.values().iter().map(|value| value.get().into()).collect();
-    for (place, param) in row.params.iter().enumerate() {
-        let given = params.get(place).map_or("null", String::as_str);
-        let about = match param.kind {
-            "BLOCK" => pinned_block(given, BY_HASH.contains(&row.name), pinned.chain()?)?,
-            "LOG_FILTER" => {
-                let chain = pinned.chain()?;
-                pinned_range(given, |bound| pinned_block(bound, false, chain))?
+impl Request {
+    /// The parameters of a request with the block of the pinned chain in place of a tag or number, because the heads and
+    /// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
+    pub fn pinned_params(&self, pinned: &PinnedHead) -> Option<String> {
+        let mut params: Vec<String> = self.values().iter().map(|value| value.get().into()).collect();
+        for (place, param) in self.row.params.iter().enumerate() {
+            let given = params.get(place).map_or("null", String::as_str);
+            let about = match param.kind {
+                "BLOCK" => pinned_block(given, BY_HASH.contains(&self.row.name), pinned.chain()?)?,
+                "LOG_FILTER" => {
+                    let chain = pinned.chain()?;
+                    pinned_range(given, |bound| pinned_block(bound, false, chain))?
+                }
+                _ => continue,
+            };
+            let count = params.len();
+            match params.get_mut(place) {
+                Some(param) => *param = about,
+                None if place == count => params.push(about),
+                None => return None,
             }
-            _ => continue,
-        };
-        let count = params.len();
-        match params.get_mut(place) {
-            Some(param) => *param = about,
-            None if place == count => params.push(about),
-            None => return None,
         }
+        Some(format!("[{}]", params.join(",")))
     }
-    Some(format!("[{}]", params.join(",")))
 }
 
 /// A block of the pinned chain as a parameter: its hash if the method takes one and the block is known, else its

@@ -30,7 +30,7 @@ impl Request {
     ///
     /// # Errors
     /// [`RpcError::ParameterCount`].
-    pub(super) fn new(row: &'static Method, values: Vec<Box<RawValue>>) -> Result<Self, RpcError> {
+    pub fn new(row: &'static Method, values: Vec<Box<RawValue>>) -> Result<Self, RpcError> {
         Params::new(&values, row.required(), row.params.len())?;
         Ok(Self { row, values, parsed: Parsed::default() })
     }
@@ -61,13 +61,18 @@ impl Request {
         Self::new(row, call.params)
     }
 
+    /// The method.
+    pub fn row(&self) -> &'static Method {
+        self.row
+    }
+
     /// The parameters.
-    pub(super) fn params(&self) -> Params<'_> {
+    pub fn params(&self) -> Params<'_> {
         Params::of_request(&self.values, &self.parsed)
     }
 
     /// The parameters as received.
-    pub(super) fn values(&self) -> &[Box<RawValue>] {
+    pub fn values(&self) -> &[Box<RawValue>] {
         &self.values
     }
 

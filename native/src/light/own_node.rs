@@ -1,8 +1,38 @@
-//! The full node beside a client that serves its state (`rootlight sidecar`).
+//! Answers of a client beside a full node of its own: state from that node's store, everything else from the node.
 
 use std::sync::Arc;
 
-use rootlight::trie::TrieStore;
+use alloy_primitives::{B256, Bytes, U256};
+use rootlight::consensus::VerifiedHeader;
+use rootlight::engine::{Depths, Level, Refusal, gate};
+use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
+use rootlight::rpc::{Answered, Asked, Beside, Handler, Method, Question, Request, RpcError};
+use rootlight::state::{Fact, Facts, StateKey, keys};
+use rootlight::trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected};
+use rootlight::types::BlockRef;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Methods that read state, and the height that `latest` means here.
+const STATE: [&str; 8] = [
+    "eth_blockNumber",
+    "eth_getBalance",
+    "eth_getCode",
+    "eth_getProof",
+    "eth_getStorageAt",
+    "eth_getTransactionCount",
+    "ext_getProof",
+    "ext_getStorageBytesAt",
+];
+
+/// Methods that run code, besides the traces.
+const RUNS: [&str; 3] = ["eth_call", "eth_createAccessList", "eth_estimateGas"];
+
+/// The node would execute any range of blocks for one request; here the limits of public services hold.
+const FILTER: &str = "trace_filter";
+
+/// Most blocks that a request for logs of the node may cover, as for logs that are proven here.
+const MAX_LOG_BLOCKS: u64 = 2_000;
 
 /// The operator's own full node, which is the client's only upstream. State is read from the node's store; blocks below the
 /// start are taken from the node as it shows them.
@@ -12,4 +42,278 @@ pub struct OwnNode {
     pub store: Arc<dyn TrieStore>,
     /// Whether calls, estimates and traces run here. Otherwise the node runs them.
     pub executes: bool,
+}
+
+impl Beside for OwnNode {
+    fn before(
+        &self,
+        request: &Request,
+        pinned: &PinnedHead,
+        _: Known<'_>,
+    ) -> Option<Result<Asked, RpcError>> {
+        if relays(self.executes, request.row()) { relay(request, pinned).transpose() } else { None }
+    }
+
+    fn instead(
+        &self,
+        request: &Request,
+        pinned: &PinnedHead,
+        refusal: &Refusal,
+    ) -> Option<Result<Asked, RpcError>> {
+        // The node runs what cannot be run here.
+        let asked = runs(request.row()) && lacks_state_or_code(refusal);
+        let asked = if asked { relay(request, pinned).transpose() } else { None };
+        asked.or_else(|| Some(Err(RpcError::Refused(refusal.clone()))))
+    }
+
+    fn supply(
+        &self,
+        missing: &Facts,
+        pinned: &PinnedHead,
+        known: Known<'_>,
+    ) -> Result<Option<ProvenNodes>, Refusal> {
+        stored_state(missing, &*self.store, pinned, &known)
+    }
+}
+
+/// A request of the pinned block to the node. `None` if a parameter cannot be rewritten: then it is wrong.
+///
+/// # Errors
+/// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
+fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<Asked>, RpcError> {
+    gate::chain(pinned)?;
+    let Some(params) = request.pinned_params(pinned) else { return Ok(None) };
+    check_range(&params)?;
+    let request = UpstreamRequest::new(name_at_node(request.row()), params);
+    Ok(Some(Asked { request, question: Box::new(Relayed) }))
+}
+
+/// The response of the node is the answer, whatever it is.
+#[derive(Debug)]
+struct Relayed;
+
+impl Question for Relayed {
+    fn answered(self: Box<Self>, response: UpstreamResponse, pinned: &PinnedHead) -> Answered {
+        let head = pinned.chain().map_or(0, |chain| chain.head().number);
+        match response {
+            Ok(response) if is_final(&response, head) => Answered::Final(response),
+            response => Answered::Whole(response.map_err(own_node_failed)),
+        }
+    }
+}
+
+/// The range of a filter whose ends are numbers.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Range {
+    from_block: U256,
+    to_block: U256,
+}
+
+/// Refuses parameters, in JSON, that ask the node for the logs of too many blocks.
+///
+/// # Errors
+/// [`RpcError::TooManyBlocks`].
+fn check_range(params: &str) -> Result<(), RpcError> {
+    // A filter by block hash has no range.
+    let Ok([Range { from_block, to_block }]) = serde_json::from_str::<[Range; 1]>(params) else {
+        return Ok(());
+    };
+    let (from, to) = (from_block.saturating_to::<u64>(), to_block.saturating_to::<u64>());
+    if to.saturating_sub(from) < MAX_LOG_BLOCKS {
+        return Ok(());
+    }
+    let last = from.saturating_add(MAX_LOG_BLOCKS.saturating_sub(1));
+    Err(RpcError::TooManyBlocks { max: MAX_LOG_BLOCKS, fits: (from, last) })
+}
+
+/// Whether a method runs code.
+fn runs(row: &Method) -> bool {
+    RUNS.contains(&row.name)
+        || (row.name.starts_with("trace_") && row.name != FILTER)
+        || row.name.starts_with("debug_trace")
+}
+
+/// Whether a method is passed on to the host's own node instead of being answered here.
+fn relays(executes: bool, row: &Method) -> bool {
+    let here = STATE.contains(&row.name)
+        || row.namespace() == "rootlight"
+        || row.name == FILTER
+        || (executes && runs(row));
+    matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified && !here
+}
+
+/// Whether a node that executes every block could run what this client cannot: the state is not held here, or the run
+/// reaches a method of a native contract that is not simulated.
+fn lacks_state_or_code(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::NotSimulated(_)
+            | Refusal::BlockNotSimulated { .. }
+            | Refusal::StateNotStored { .. }
+            | Refusal::NoStateProofs { .. }
+            | Refusal::NoTotalDifficulty(_)
+            | Refusal::NoWork(_)
+            | Refusal::OffChain { .. }
+            | Refusal::StorageNotListed(_)
+            | Refusal::Unproven(_)
+    )
+}
+
+/// The name under which the reference node serves a method.
+fn name_at_node(row: &Method) -> &'static str {
+    row.aliases.iter().find(|alias| alias.starts_with("rsk_")).unwrap_or(&row.name)
+}
+
+/// The error of a request that the node did not answer. A request names the block of the pinned chain by its hash; a node that
+/// was restarted may have gone back below it.
+fn own_node_failed(failure: RequestFailure) -> RpcError {
+    let behind = matches!(&failure, RequestFailure::Rpc { code: -32600, message } if message.contains("not canonical"));
+    let behind =
+        behind.then(|| RequestFailure::Transport("it does not have the block at present; ask again".into()));
+    match behind.unwrap_or(failure) {
+        RequestFailure::Rpc { code, message } => {
+            RpcError::Host { code: i32::try_from(code).unwrap_or(-32603), text: message, data: None }
+        }
+        RequestFailure::Reverted { code, message, output } => {
+            RpcError::Host { code: i32::try_from(code).unwrap_or(-32603), text: message, data: Some(output) }
+        }
+        silent => {
+            let text = format!("Resource unavailable: the node gives no answer: {silent}");
+            RpcError::Host { code: -32002, text, data: None }
+        }
+    }
+}
+
+/// Whether a response of the node about the block or transaction that it names cannot change any more: it says that it is in
+/// a block at least as deep as the tag `finalized`.
+fn is_final(response: &RawValue, head: u64) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Place {
+        number: Option<U256>,
+        block_number: Option<U256>,
+    }
+    let place: Option<Place> = serde_json::from_str(response.get()).ok();
+    let number = place.and_then(|place| place.block_number.or(place.number));
+    let last = head.checked_sub(Depths::default().finalized);
+    number.zip(last).is_some_and(|(number, last)| number <= U256::from(last))
+}
+
+/// Reads the state among missing facts from the node's store; `None` if no state is among them.
+///
+/// # Errors
+/// [`Refusal::StateNotStored`], [`Refusal::Store`] or [`Refusal::UnreadableState`].
+fn stored_state(
+    facts: &Facts,
+    store: &dyn TrieStore,
+    pinned: &PinnedHead,
+    known: &Known<'_>,
+) -> Result<Option<ProvenNodes>, Refusal> {
+    let mut found = None;
+    for fact in facts {
+        let Fact::State(block, key) = fact else { continue };
+        // A run that reads the state of a block knows its header.
+        let Some(root) = header(block, pinned, known).map(|header| header.state_root) else { continue };
+        let nodes = paths(root, key, store).map_err(|error| refusal(error, root, block.number, store))?;
+        let found: &mut ProvenNodes = found.get_or_insert_default();
+        found.merge(nodes).map_err(|_| Refusal::UnreadableState { number: block.number })?;
+    }
+    Ok(found)
+}
+
+fn header<'a>(block: &BlockRef, pinned: &'a PinnedHead, known: &Known<'a>) -> Option<&'a VerifiedHeader> {
+    let held = pinned.chain().and_then(|chain| chain.by_hash(&block.hash));
+    held.or_else(|| known.header_at(block.number).filter(|header| header.hash() == block.hash))
+}
+
+/// The nodes that prove a piece of state, and its bytes if they lie outside of the nodes.
+fn paths(root: B256, key: &StateKey, store: &dyn TrieStore) -> Result<ProvenNodes, WalkError> {
+    let (mut nodes, mut values) = (vec![], vec![]);
+    let mut add = |key: &[u8], whole: bool| {
+        nodes.append(&mut trie::prove(&store, root, key)?);
+        values.extend(if whole { trie::lookup_value(&store, root, key)? } else { None });
+        Ok(())
+    };
+    match key {
+        StateKey::Account(address) => {
+            add(&keys::account_key(address), false)?;
+            add(&keys::code_key(address), false)?;
+        }
+        StateKey::Code(address) => add(&keys::code_key(address), true)?,
+        StateKey::Storage(address, slot) | StateKey::StorageBytes(address, slot) => {
+            add(&keys::slot_key(address, slot), true)?;
+        }
+        // Headers and uncles are not state.
+        _ => {}
+    }
+    values.retain(|value: &Bytes| value.len() > trie::limits::MAX_INLINE_VALUE);
+    // The nodes were read by their hashes and parse.
+    Ok(connected(root, &nodes, &values).unwrap_or_default())
+}
+
+fn refusal(error: WalkError, root: B256, number: u64, store: &dyn TrieStore) -> Refusal {
+    let WalkError::Missing(hash) = error else { return Refusal::UnreadableState { number } };
+    match store.why_missing(&hash) {
+        StoreFault::Absent if hash == root => Refusal::StateNotStored { number },
+        fault => Refusal::Store { number, hash, fault },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight::rpc::server::methods;
+
+    use super::*;
+
+    /// Whoever reaches the node through this client gets none of the methods that the node trusts its own machine with.
+    #[test]
+    fn only_methods_that_read_the_chain_go_to_the_node() {
+        for executes in [false, true] {
+            let relayed: Vec<&str> =
+                methods().filter(|row| relays(executes, row)).map(|row| row.name).collect();
+            for name in &relayed {
+                let space = name.split('_').next().unwrap();
+                assert!(["eth", "ext", "trace", "debug", "net", "txpool"].contains(&space), "{name}");
+            }
+            assert!(relayed.contains(&"eth_getBlockByNumber") && relayed.contains(&"eth_getLogs"));
+            assert_eq!(relayed.contains(&"eth_call"), !executes);
+            assert!(!relayed.contains(&"eth_getProof") && !relayed.contains(&"trace_filter"));
+        }
+    }
+
+    #[test]
+    fn logs_of_too_many_blocks_are_not_asked_of_the_node() {
+        let range = |from: u64, to: u64| {
+            check_range(&format!(r#"[{{"fromBlock":"{from:#x}","toBlock":"{to:#x}"}}]"#))
+        };
+        assert_eq!((range(5, 2_004), range(9, 3)), (Ok(()), Ok(())));
+        let refused = RpcError::TooManyBlocks { max: 2_000, fits: (5, 2_004) };
+        assert_eq!(range(5, 2_005), Err(refused));
+        assert!(range(0, u64::MAX).is_err());
+        assert_eq!(check_range(r#"[{"blockHash":"0x00"}]"#), Ok(()));
+    }
+
+    #[test]
+    fn a_node_that_went_back_is_asked_again_later() {
+        let error =
+            |message: &str| own_node_failed(RequestFailure::Rpc { code: -32600, message: message.into() });
+        let behind = error("Block with hash 0x6c87 is not canonical and it is required");
+        assert!(behind.code() == -32002 && behind.to_json().contains("ask again"), "{behind}");
+        assert_eq!(error("Invalid request").code(), -32600);
+    }
+
+    #[test]
+    fn only_what_is_in_a_deep_block_is_final() {
+        let is = |text: &str, head| {
+            let raw: Box<RawValue> = RawValue::from_string(String::from(text)).unwrap();
+            is_final(&raw, head)
+        };
+        for text in [r#"{"number":"0x5"}"#, r#"{"blockNumber":"0x5","number":"0xffff"}"#] {
+            assert_eq!([124, 125].map(|head| is(text, head)), [false, true], "{text}");
+        }
+        for text in ["null", "\"0x5\"", "[]", "{}", r#"{"blockNumber":null}"#, r#"{"number":null}"#] {
+            assert!(!is(text, 1_000), "{text}");
+        }
+    }
 }

@@ -528,7 +528,7 @@ impl Service for LightService {
 /// What is beside the client and answers in the place of its upstreams.
 fn beside(options: &LightOptions) -> Option<Arc<dyn Beside>> {
     match &options.own_node {
-        Some(node) => Some(Arc::new(server::OwnNode { executes: node.executes })),
+        Some(node) => Some(Arc::new(node.clone())),
         None if options.index => Some(Arc::new(server::Index)),
         None => None,
     }

@@ -9,7 +9,6 @@ mod index_questions;
 #[cfg(test)]
 mod index_test;
 mod index_traces;
-mod own_node;
 mod profile;
 mod proof;
 mod row;
@@ -24,7 +23,6 @@ pub use index_questions::{
     AskedBlock, BlockPart, BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
     INDEX_TRANSACTION, LogQuestion, LogReply, TraceQuestion, TraceReply, hash_of_params, is_index_question,
 };
-pub use own_node::OwnNode;
 pub use profile::Profile;
 use row::read;
 
