@@ -216,7 +216,7 @@ impl Blocks {
 }
 
 /// Transactions that enter the pool.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Pending {
     /// On an executed chain: the number of the first event that is not reported yet.
     #[cfg(feature = "local")]
@@ -236,6 +236,7 @@ impl Pending {
         self.waiting.push(transaction);
     }
 
+    #[cfg_attr(not(feature = "local"), expect(unused_variables, reason = "only executed chains have events"))]
     fn news(&mut self, view: &dyn View) -> Option<Vec<B256>> {
         #[cfg(feature = "local")]
         if let Some(next) = &mut self.next {
@@ -287,7 +288,8 @@ impl Kind {
             Watch::Pending => Self::Pending(Pending {
                 #[cfg(feature = "local")]
                 next: next_event(view),
-                ..Pending::default()
+                #[cfg(feature = "light")]
+                waiting: Vec::new(),
             }),
             Watch::Syncing => Self::Syncing(Syncing { in_progress: view.syncing().is_some() }),
         })
