@@ -37,8 +37,9 @@ mod logs;
 mod lookup;
 mod message;
 mod method;
-#[cfg(all(test, feature = "light"))]
-mod mined_chain;
+#[cfg(all(any(test, feature = "testkit"), feature = "light"))]
+#[doc(hidden)]
+pub mod mined_chain;
 #[cfg(all(test, feature = "light"))]
 mod mined_pair_test;
 #[cfg(all(test, feature = "light"))]
