@@ -65,8 +65,6 @@ mod pages;
 mod params;
 #[cfg(feature = "light")]
 mod poll;
-#[cfg(feature = "node-methods")]
-mod polled;
 #[cfg(feature = "light")]
 mod prefetch;
 #[cfg(feature = "hosted")]
@@ -97,6 +95,7 @@ mod witness;
 #[cfg(all(test, feature = "light"))]
 mod work_start_test;
 
+pub use chain::sync_status;
 #[cfg(all(feature = "hosted", feature = "light"))]
 pub use client::ContentsError;
 #[cfg(feature = "light")]
@@ -117,8 +116,6 @@ pub use notify::{MORE_NOTIFICATIONS, News, changes_of, notification};
 #[cfg(feature = "light")]
 pub use obstacle::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
-#[cfg(feature = "node-methods")]
-pub use polled::Polled;
 #[cfg(feature = "hosted")]
 pub use profile::Profile;
 pub use reply::{Reply, Response};
