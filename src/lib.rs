@@ -80,8 +80,9 @@
 //! | `catalogue` | descriptions of all JSON-RPC methods |
 //! | `secp256k1-c` | recovery of senders by a C library, about five times as fast; needs a C compiler |
 //! | `asm-keccak` | Keccak-256 in assembly; not for browsers |
+//! | `testkit` | chains that are mined for tests of crates above; implies `light` |
 //!
-//! All but the last two are on by default. With `light` alone the crate is a light client for targets without an operating
+//! All but the last three are on by default. With `light` alone the crate is a light client for targets without an operating
 //! system. Without any feature it has the layers up to `exec`, which verify data at hand and run calls on proven state.
 //!
 //! # Layers

@@ -3,8 +3,6 @@
 
 use alloc::{boxed::Box, sync::Arc};
 
-#[cfg(feature = "node-methods")]
-use super::polled::{self, HeadTexts, Polled};
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
@@ -156,8 +154,6 @@ fn outcome(result: Result<Done, Failure>) -> (Outcome, Option<Effect>) {
 pub struct LocalClient {
     dispatcher: Arc<Dispatcher>,
     node: Box<dyn Node>,
-    #[cfg(feature = "node-methods")]
-    heads: HeadTexts,
 }
 
 impl core::fmt::Debug for LocalClient {
@@ -169,12 +165,7 @@ impl core::fmt::Debug for LocalClient {
 impl LocalClient {
     /// A client of a node, with the methods of the core.
     pub fn new(node: Box<dyn Node>) -> Self {
-        Self {
-            dispatcher: Arc::default(),
-            node,
-            #[cfg(feature = "node-methods")]
-            heads: HeadTexts::default(),
-        }
+        Self { dispatcher: Arc::default(), node }
     }
 
     /// The client, with the methods of this dispatcher instead of those of the core.
@@ -201,28 +192,6 @@ impl LocalClient {
     /// The node, for changes that no message makes: ticks of the clock, imported blocks.
     pub fn node(&mut self) -> &mut dyn Node {
         &mut *self.node
-    }
-
-    /// What is new of a subscription of a connection, if a poll of it is short: it reports no logs,
-    /// and little has happened since the last one. `snapshot` is the present chain; `now` is in seconds since 1970.
-    /// Returns `None` otherwise: the subscription stays as it is, and a message can ask for its news.
-    #[cfg(feature = "node-methods")]
-    pub fn poll(
-        &mut self,
-        connection: &Connection,
-        subscription: u128,
-        snapshot: &dyn Snapshot,
-        now: u64,
-    ) -> Option<Polled> {
-        let (owner, filters) = (connection.owner(), self.node.filters());
-        filters.ask_as(owner);
-        polled::poll(
-            filters,
-            &*snapshot.view_of(owner.asker, now, &|| false),
-            now,
-            subscription,
-            &mut self.heads,
-        )
     }
 
     /// Ends the subscriptions of a closed connection.

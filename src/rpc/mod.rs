@@ -39,8 +39,9 @@ mod logs;
 mod lookup;
 mod message;
 mod method;
-#[cfg(all(test, feature = "light"))]
-mod mined_chain;
+#[cfg(all(any(test, feature = "testkit"), feature = "light"))]
+#[doc(hidden)]
+pub mod mined_chain;
 #[cfg(all(test, feature = "light"))]
 mod mined_pair_test;
 #[cfg(all(test, feature = "light"))]
@@ -56,8 +57,6 @@ mod pages;
 mod params;
 #[cfg(feature = "light")]
 mod poll;
-#[cfg(feature = "node-methods")]
-mod polled;
 #[cfg(feature = "light")]
 mod prefetch;
 mod raw_transaction;
@@ -88,6 +87,7 @@ mod work_start_test;
 
 #[cfg(feature = "light")]
 pub use beside::{Answered, Asked, Beside, Part, Question};
+pub use chain::sync_status;
 #[cfg(all(feature = "hosted", feature = "light"))]
 pub use client::ContentsError;
 #[cfg(feature = "light")]
@@ -108,8 +108,6 @@ pub use notify::{MORE_NOTIFICATIONS, News, changes_of, notification};
 #[cfg(feature = "light")]
 pub use obstacle::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
-#[cfg(feature = "node-methods")]
-pub use polled::Polled;
 pub use reply::{Reply, Response};
 pub use request::Request;
 pub use revert::reason as revert_reason;

@@ -195,3 +195,73 @@ impl Filters {
         self.open.retain(|open| open.id != id || open.subscription.is_some());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(byte: u8) -> B256 {
+        B256::repeat_byte(byte)
+    }
+
+    /// One filter of each kind that is carried, as another host may have made it.
+    fn filters() -> Filters {
+        let block = |number, byte| BlockRef { number, hash: hash(byte) };
+        let log = |index| FoundLog {
+            log: Log {
+                address: Address::repeat_byte(0xa1),
+                topics: alloc::vec![hash(0xb1), hash(0xb2)],
+                data: Bytes::from_static(b"data of a log"),
+            },
+            log_index: index,
+            transaction: hash(0xc1),
+            transaction_index: 200,
+            block: block(70_000, 0xd2),
+        };
+        let told = || {
+            let first = ReportedBlock { block: block(69_999, 0xd1), logs: Vec::new() };
+            let second = ReportedBlock { block: block(70_000, 0xd2), logs: alloc::vec![log(0), log(300)] };
+            Told::Blocks(Trail(alloc::vec![first, second]))
+        };
+        let filter = || LogFilter {
+            addresses: alloc::vec![Address::repeat_byte(0xa1), Address::repeat_byte(0xa2)],
+            topics: alloc::vec![alloc::vec![hash(0xb1)], Vec::new(), alloc::vec![hash(0xb2), hash(0xb3)]],
+        };
+        let kinds = [
+            Kind::Logs(Logs { filter: filter(), from: 300, to: Some(1 << 40), told: told() }),
+            Kind::Logs(Logs { filter: LogFilter::default(), from: 0, to: None, told: told() }),
+            Kind::BlockLogs(BlockLogs { filter: filter(), block: hash(0xd3) }),
+            Kind::Blocks(Blocks { with_headers: false, told: told() }),
+            Kind::Pending(Pending { next: None, waiting: alloc::vec![hash(0xe1), hash(0xe2)] }),
+        ];
+        let mut filters = Filters::new(B256::ZERO);
+        for (id, kind) in (1_u64..).zip(kinds) {
+            filters.open.push(Open {
+                id: id.into(),
+                kind,
+                fresh: id % 2 == 0,
+                polled: 9,
+                subscription: None,
+                asker: Asker { number: (1 << 32) + id, page: u128::from(id % 3) << 100 },
+                rights: id * 1_000_000_007,
+                bytes: 0,
+            });
+        }
+        filters
+    }
+
+    /// Front ends of different ages exchange filters while a service is renewed.
+    #[test]
+    fn the_bytes_of_a_filter_stay_as_they_are() {
+        let filters = filters();
+        let mut again = Filters::new(B256::ZERO);
+        let known =
+            include_str!("carried.hex").lines().map(|line| alloy_primitives::hex::decode(line).unwrap());
+        for (id, known) in (1..).zip(known) {
+            assert_eq!(filters.carry(id).unwrap(), known, "filter {id}");
+            again.take_over(id, &known, &[], 9).unwrap();
+            assert_eq!(again.carry(id).unwrap(), known, "filter {id}");
+        }
+        assert_eq!((again.len(), filters.len()), (5, 5));
+    }
+}

@@ -216,7 +216,7 @@ impl Blocks {
 }
 
 /// Transactions that enter the pool.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Pending {
     /// On an executed chain: the number of the first event that is not reported yet.
     #[cfg(feature = "local")]
@@ -288,7 +288,8 @@ impl Kind {
             Watch::Pending => Self::Pending(Pending {
                 #[cfg(feature = "local")]
                 next: next_event(view),
-                ..Pending::default()
+                #[cfg(feature = "light")]
+                waiting: Vec::new(),
             }),
             Watch::Syncing => Self::Syncing(Syncing { in_progress: view.syncing().is_some() }),
         })
