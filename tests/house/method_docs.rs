@@ -8,7 +8,7 @@ use rootlight::rpc;
 
 fn page() -> String {
     let mut page = String::from(
-        "# Methods\n\nWritten from the method table (`src/rpc/table.rs`) by `UPDATE_DOCS=1 cargo test --test house`.\n\
+        "# Methods\n\nWritten from the method table (`src/rpc/table.rs`, `src/rpc/server/rows.rs`) by `UPDATE_DOCS=1 cargo test --test house`.\n\
          Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\
          The columns `dev`, `follow` and `light` say what a method answers in each mode: `yes`, a limit, or the code of an error; the\n\
          texts are below the table, and in `rootlight methods --json`. `hosted` says whether the hosted profile has the method. Web pages that may call a method: `any`, or `own`, those of\n\

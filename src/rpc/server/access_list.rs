@@ -13,7 +13,7 @@ use alloc::{
 use alloy_primitives::{Address, B256, U256};
 use serde::Serialize;
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::{Level, View},
     exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call_watched},

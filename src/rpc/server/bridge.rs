@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use alloy_primitives::{Address, Bytes, U256, address, hex};
 use serde::Serialize;
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::{Level, View},
     exec::{CallMessage, CallOutcome, call},

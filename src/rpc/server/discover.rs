@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use serde_json::{Map, Value, json};
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::Level,
     rpc::method::{Method, Read},

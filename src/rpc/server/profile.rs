@@ -1,6 +1,6 @@
 //! Profiles: which methods a connection is served, and with which limits.
 
-use super::{DISCOVER, MODULES, described, methods};
+use super::rows::{DISCOVER, MODULES, described, methods};
 use crate::{
     engine::{Level, View},
     rpc::{

@@ -7,7 +7,7 @@ use alloc::{string::String, vec::Vec};
 
 use alloy_primitives::{Bytes, hex};
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::{Level, View},
     rpc::{

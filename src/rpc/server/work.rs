@@ -1,6 +1,6 @@
 //! `eth_submitWork` and `eth_submitHashrate`. Rootstock is merge-mined: miners use `mnr_*`.
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::{Level, View},
     rpc::{
