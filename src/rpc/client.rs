@@ -25,15 +25,12 @@ use super::{
 };
 use crate::{
     consensus::{ChainView, Checkpoint, Network},
-    engine::{Filters, MAX_FILTERS},
+    engine::{Filters, LentFilter, MAX_FILTERS},
     light::{
         ClientConfig, FactCache, FactStore, HeaderSync, KeptFault, Now, Outbox, Page, PinnedHead, ReadPage,
         Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
     },
 };
-
-#[cfg(feature = "hosted")]
-use crate::engine::CarriedError;
 
 /// Most fact stores that wait for the cache. Further ones are dropped, and their facts are fetched again when needed.
 pub const MAX_WAITING: usize = 256;
@@ -324,29 +321,17 @@ impl<S: Share> SharedClient<S> {
         transactions.iter().for_each(|(hash, asker)| filters.pending_for_subscriptions(*hash, *asker));
     }
 
-    /// The bytes of a filter for another host ([`Filters::carry`]). It does not exist here afterwards.
-    #[cfg(feature = "hosted")]
-    pub fn hand_over(&self, id: u128) -> Option<Vec<u8>> {
+    /// A filter for another host ([`Filters::lend`]). It does not exist here afterwards.
+    pub fn lend_filter(&self, id: u128) -> Option<LentFilter> {
         let mut filters = self.filters.write();
-        let bytes = filters.carry(id);
+        let lent = filters.lend(id);
         filters.forget(id);
-        bytes
+        lent
     }
 
-    /// Takes over a filter from another host; see [`Filters::take_over`]. If it is one of pending transactions, those that
-    /// were `sent` by its asker since its last poll are to be reported.
-    ///
-    /// # Errors
-    /// The bytes are no filter of this version.
-    #[cfg(feature = "hosted")]
-    pub fn take_over(
-        &self,
-        id: u128,
-        bytes: &[u8],
-        sent: &[(B256, u64)],
-        now: Now,
-    ) -> Result<(), CarriedError> {
-        self.filters.write().take_over(id, bytes, sent, now.unix)
+    /// Takes over a filter that another host has lent; see [`Filters::adopt`].
+    pub fn adopt_filter(&self, id: u128, filter: LentFilter, now: Now) {
+        self.filters.write().adopt(id, filter, now.unix);
     }
 
     /// The requests to an upstream for the receipts of transactions that callers of this host have sent. None while

@@ -5,7 +5,7 @@ use crate::{
     consensus::{Checkpoint, Network},
     dev::PrivateKey,
     light::{ClientConfig, HeaderSync, Now, Unproven},
-    rpc::envelope::BATCH_LIMIT,
+    rpc::{dispatch::Dispatcher, envelope::BATCH_LIMIT},
     types::Transaction,
 };
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
-use rootlight::engine::{CarriedError, gate};
+use rootlight::engine::{LentFilter, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{
     ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven, UpstreamResponse,
@@ -235,13 +235,10 @@ impl LightService {
         ServedHead::new(self.shared.clone(), self.entrance.clone())
     }
 
-    /// Takes a filter from another light client of the same network: its bytes, as of [`Self::hand_over`], and the
-    /// transactions that were sent since.
-    ///
-    /// # Errors
-    /// The bytes are no filter of this version.
-    pub fn take_over(&self, id: u128, bytes: &[u8], sent: &[(B256, u64)]) -> Result<(), CarriedError> {
-        self.shared.client.take_over(id, bytes, sent, sync::now())
+    /// Takes over a filter that another light client of the same network has lent ([`Self::lend_filter`]), as if it had been
+    /// polled now.
+    pub fn adopt_filter(&self, id: u128, filter: LentFilter) {
+        self.shared.client.adopt_filter(id, filter, sync::now());
     }
 
     /// Tells the subscriptions of each asker of its transactions that were sent through this light client or another one.
@@ -250,10 +247,10 @@ impl LightService {
         self.shared.changed();
     }
 
-    /// The bytes of a filter for another light client. It does not exist here afterwards.
+    /// A filter for another light client; `None` if it does not exist. It does not exist here afterwards.
     #[must_use]
-    pub fn hand_over(&self, id: u128) -> Option<Vec<u8>> {
-        self.shared.client.hand_over(id)
+    pub fn lend_filter(&self, id: u128) -> Option<LentFilter> {
+        self.shared.client.lend_filter(id)
     }
 
     /// Whether the head has been reached at least once.
