@@ -54,10 +54,9 @@ pub use local_view::{LocalSnapshot, LocalView};
 #[cfg(feature = "local")]
 pub use log_blocks::LogBlocks;
 pub use log_filter::LogFilter;
-#[cfg(all(feature = "dev", feature = "light"))]
-pub(crate) use logs::check_count;
 pub use logs::{
-    FREE_LOG_BLOCKS, FoundLog, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, logs_by_hash, range_logs,
+    FREE_LOG_BLOCKS, FoundLog, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, check_count, logs_by_hash,
+    range_logs,
 };
 #[cfg(feature = "local")]
 pub use node::{Draw, Moment, Node, Snapshot};

@@ -62,8 +62,8 @@ enum OneOrMany {
 /// the range open.
 ///
 /// # Errors
-/// Those of the parameters, and those of [`find`].
-pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
+/// Those of the parameters, and those of the look-up of a block.
+pub fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let head = view.height()?;
     let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
@@ -189,7 +189,7 @@ fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 }
 
 /// The JSON-RPC error of a range of logs that has no answer.
-pub(super) fn range_failure(stop: RangeStop) -> Failure {
+pub fn range_failure(stop: RangeStop) -> Failure {
     match stop {
         RangeStop::Stop(stop) => Failure::Stop(stop),
         RangeStop::TooMany { fits } => RpcError::TooManyLogs { max: MAX_LOGS, fits }.into(),

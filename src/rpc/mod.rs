@@ -100,6 +100,7 @@ pub use error::{EnvelopeError, ParamError, RpcError};
 pub use local_client::{LocalClient, LocalMessage};
 #[cfg(feature = "local")]
 pub use log_stream::{LogStream, ReplyOrLogs};
+pub use logs::{range_failure, watch as log_watch};
 pub use message::Message;
 #[cfg(feature = "dev")]
 pub use method::Write;
@@ -118,5 +119,7 @@ pub use share::{Alone, Lock, Share};
 #[cfg(feature = "catalogue")]
 pub use support::{Mode, Support};
 pub use table::{UNAVAILABLE, methods};
+#[cfg(feature = "local")]
+pub use trace::{Filter as TraceFilter, traced_block};
 #[cfg(feature = "local")]
 pub use witness::MAX_WITNESS_BYTES;

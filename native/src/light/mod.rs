@@ -5,6 +5,7 @@ mod ask;
 mod checkpoint;
 mod dismiss;
 mod hedge;
+pub mod index;
 mod kept;
 mod own_node;
 pub mod propose;

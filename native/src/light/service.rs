@@ -14,7 +14,7 @@ use rootlight::light::{
     ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven, UpstreamResponse,
 };
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{Beside, Connection, Message, Session, SessionStep, server};
+use rootlight::rpc::{Beside, Connection, Message, Session, SessionStep};
 use rootlight::types::bans::Bans;
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
@@ -526,7 +526,7 @@ impl Service for LightService {
 fn beside(options: &LightOptions) -> Option<Arc<dyn Beside>> {
     match &options.own_node {
         Some(node) => Some(Arc::new(node.clone())),
-        None if options.index => Some(Arc::new(server::Index)),
+        None if options.index => Some(Arc::new(super::index::Index)),
         None => None,
     }
 }

@@ -43,7 +43,7 @@ static HOSTED: &[Method] = &[
 ];
 
 /// Whether a row is one of the hosted profile's own.
-pub(super) fn is_hosted(row: &Method) -> bool {
+pub fn is_hosted(row: &Method) -> bool {
     HOSTED.iter().any(|own| core::ptr::eq(own, row))
 }
 

@@ -48,7 +48,6 @@ impl Rules {
 
 const NODE: Rules = Rules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
 
-#[cfg(all(feature = "dev", feature = "light"))]
 const HOSTED: Rules = Rules { from: BlockParam::Latest, count: 100, blocks: 2_000 };
 
 #[derive(Deserialize)]
@@ -86,21 +85,26 @@ impl Addresses {
     }
 }
 
-/// The parsed filter.
+/// A trace filter.
 #[derive(Debug)]
-pub(in crate::rpc) struct Filter {
-    pub(in crate::rpc) from: BlockParam,
-    pub(in crate::rpc) to: BlockParam,
-    pub(in crate::rpc) senders: Vec<Address>,
-    pub(in crate::rpc) receivers: Vec<Address>,
-    pub(in crate::rpc) after: usize,
-    pub(in crate::rpc) count: usize,
+pub struct Filter {
+    /// The first block.
+    pub from: BlockParam,
+    /// The last block.
+    pub to: BlockParam,
+    /// Any of these senders; an empty list matches any.
+    pub senders: Vec<Address>,
+    /// Any of these receivers; an empty list matches any.
+    pub receivers: Vec<Address>,
+    /// How many traces are left out at the start.
+    pub after: usize,
+    /// Most traces.
+    pub count: usize,
 }
 
 impl Filter {
     /// The ends of the range; none of a filter that cannot be read.
-    #[cfg(all(feature = "dev", feature = "light"))]
-    pub(in crate::rpc) fn ends(params: Params<'_>) -> Vec<BlockParam> {
+    pub fn ends(params: Params<'_>) -> Vec<BlockParam> {
         Self::read(params, &NODE).map_or_else(|_| Vec::new(), |filter| vec![filter.from, filter.to])
     }
 
@@ -109,8 +113,7 @@ impl Filter {
     ///
     /// # Errors
     /// [`ParamError`].
-    #[cfg(all(feature = "dev", feature = "light"))]
-    pub(in crate::rpc) fn of_params(
+    pub fn of_params(
         params: Params<'_>,
         hosted: bool,
         number: impl Fn(&BlockParam) -> Option<u64>,
@@ -143,8 +146,7 @@ impl Filter {
     }
 
     /// The receivers that a filter selects; `None` if it selects all, or cannot be read.
-    #[cfg(all(feature = "dev", feature = "light"))]
-    pub(in crate::rpc) fn receivers(params: Params<'_>) -> Option<Vec<Address>> {
+    pub fn receivers(params: Params<'_>) -> Option<Vec<Address>> {
         let filter = Self::read(params, &NODE).ok()?;
         Some(filter.receivers).filter(|receivers| !receivers.is_empty())
     }

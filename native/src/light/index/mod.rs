@@ -2,31 +2,31 @@
 //! more blocks than one request may cover, and transactions and uncles of blocks below the start. Nothing proves them, so they
 //! are `unproven`.
 
-use alloc::{borrow::ToOwned as _, boxed::Box, format, vec};
+#[cfg(test)]
+mod index_test;
+mod questions;
+mod traces;
 
+use rootlight::engine::{
+    Depths, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View as _, Watch,
+    check_count,
+};
+use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
+use rootlight::rpc::envelope::Outcome;
+use rootlight::rpc::{
+    Answered, Asked, Beside, Failure, Method, Part, Question, Request, RpcError, log_watch, range_failure,
+};
+use rootlight::state::Facts;
+use rootlight::trie::ProvenNodes;
+use rootlight::types::json::for_each_member;
 use serde_json::{Value, from_str, json, value::RawValue};
 
-use super::{
-    index_questions::{INDEX_RECEIPT, INDEX_TRANSACTION, LogQuestion, LogReply, about_transaction},
-    index_traces::{self, AnsweredTraces, OlderTraces},
+use self::questions::about_transaction;
+pub use self::questions::{
+    AskedBlock, BlockPart, BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
+    INDEX_TRANSACTION, LogQuestion, LogReply, TraceQuestion, TraceReply, hash_of_params, is_index_question,
 };
-use crate::{
-    engine::{
-        Depths, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View, Watch, check_count,
-    },
-    light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse},
-    rpc::{
-        beside::{Answered, Asked, Beside, Part, Question},
-        envelope::Outcome,
-        error::RpcError,
-        logs::{range_failure, watch},
-        method::{Failure, Method},
-        request::Request,
-    },
-    state::Facts,
-    trie::ProvenNodes,
-    types::json::for_each_member,
-};
+use self::traces::{AnsweredTraces, OlderTraces};
 
 /// The only method whose answer may consist of blocks that the index gives and of blocks that are proven here.
 const LOGS: &str = "eth_getLogs";
@@ -45,7 +45,7 @@ impl Beside for Index {
         let view = &LightView::new(pinned, known, &|| false);
         if let Some(traces) = OlderTraces::of(request, pinned, view) {
             return Some(traces.map(|traces| {
-                asked(traces.asked.to_request(), OfIndex::Traces(traces.into(), request.row))
+                asked(traces.asked.to_request(), OfIndex::Traces(traces.into(), request.row()))
             }));
         }
         let range = OlderRange::of(request, pinned, view)?;
@@ -85,7 +85,7 @@ enum OfIndex {
 
 /// The part of a request for logs that the index answers, and the rest.
 #[derive(Debug)]
-pub(super) struct OlderRange {
+struct OlderRange {
     asked: LogQuestion,
     /// The last block of the whole request.
     to: u64,
@@ -114,11 +114,11 @@ struct OlderLogs {
 impl OlderRange {
     /// The part of a request that the index answers; `None` if the request needs no index, or is to be refused. It ends
     /// where blocks are final, so that no reorganisation replaces it.
-    pub(super) fn of(request: &Request, pinned: &PinnedHead, view: &LightView<'_>) -> Option<Self> {
-        if request.row.name != LOGS {
+    fn of(request: &Request, pinned: &PinnedHead, view: &LightView<'_>) -> Option<Self> {
+        if request.row().name != LOGS {
             return None;
         }
-        let Ok(Watch::Logs { filter, from, to }) = watch(view, 0, request.params()) else { return None };
+        let Ok(Watch::Logs { filter, from, to }) = log_watch(view, 0, request.params()) else { return None };
         let chain = pinned.chain()?;
         let (head, lowest) = (chain.head().number, chain.lowest());
         let to = to.unwrap_or(head).min(head);
@@ -136,7 +136,7 @@ impl OlderRange {
     }
 
     /// The request to the index.
-    pub(super) fn to_request(&self) -> UpstreamRequest {
+    fn to_request(&self) -> UpstreamRequest {
         self.asked.to_request()
     }
 
@@ -171,7 +171,7 @@ fn rest(request: &Request, filter: &LogFilter, from: u64, to: u64) -> Option<Req
     if filter.get("address") == Some(&json!([])) {
         filter.as_object_mut()?.remove("address");
     }
-    Request::new(request.row, vec![serde_json::value::to_raw_value(&filter).ok()?]).ok()
+    Request::new(request.row(), vec![serde_json::value::to_raw_value(&filter).ok()?]).ok()
 }
 
 impl Part for OlderPart {
@@ -237,11 +237,11 @@ fn no_answer(failure: &RequestFailure) -> RpcError {
 /// The question about a request that was refused, because its transaction or block is below the start; `None` for other
 /// refusals and methods.
 fn about(request: &Request, refusal: &Refusal) -> Option<Asked> {
-    let method = match request.row.name {
+    let method = match request.row().name {
         "eth_getTransactionByHash" => INDEX_TRANSACTION,
         "eth_getTransactionReceipt" => INDEX_RECEIPT,
         _ => {
-            let block = index_traces::about(request, refusal)?.to_request();
+            let block = traces::about(request, refusal)?.to_request();
             return Some(asked(block, OfIndex::Block(refusal.clone().into())));
         }
     };
@@ -261,7 +261,7 @@ impl Question for OfIndex {
             }
             Self::Traces(range, row) => match range.answered(&response) {
                 Some(Ok(AnsweredTraces::Whole(traces))) => Answered::Whole(Ok(traces)),
-                Some(Ok(AnsweredTraces::Part(list, filter))) => match index_traces::rest(row, filter) {
+                Some(Ok(AnsweredTraces::Part(list, filter))) => match traces::rest(row, filter) {
                     Some(rest) => Answered::Part(Box::new(OlderPart { list, logs: None }), rest),
                     None => Answered::Whole(Err(RpcError::Internal)),
                 },
@@ -280,38 +280,5 @@ impl Question for OfIndex {
             }
             Self::Transaction(_) => Answered::Whole(Ok(response)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::{string::String, vec::Vec};
-
-    use super::*;
-
-    fn list(count: usize) -> Box<RawValue> {
-        serde_json::value::to_raw_value(&(0..count).collect::<Vec<_>>()).unwrap()
-    }
-
-    fn joined(older: usize, newer: usize, from: u64) -> Result<String, RpcError> {
-        let logs = Some(OlderLogs { count: older, from, last: 5_000, to: 5_100 });
-        Box::new(OlderPart { list: list(older), logs }).joined(&list(newer)).map(|logs| logs.get().into())
-    }
-
-    #[test]
-    fn two_lists_of_logs_are_one() {
-        for (older, newer, expected) in
-            [(2, 3, "[0,1,0,1,2]"), (0, 2, "[0,1]"), (2, 0, "[0,1]"), (0, 0, "[]"), (1, 1, "[0,0]")]
-        {
-            assert_eq!(joined(older, newer, 1), Ok(expected.into()));
-        }
-    }
-
-    #[test]
-    fn the_number_of_logs_is_limited_over_both_lists() {
-        assert!(joined(MAX_LOGS - 1, 1, 1).is_ok());
-        let refused = RpcError::TooManyLogs { max: MAX_LOGS, fits: (1, 5_000) };
-        assert_eq!(joined(MAX_LOGS, 1, 1), Err(refused));
-        assert!(joined(MAX_LOGS, 1, 4_000).is_ok(), "few blocks may have any number of logs");
     }
 }
