@@ -76,7 +76,6 @@
 //! | `local` | chains that are executed here: the follower of a regtest node, traces, and what other light clients are served |
 //! | `dev` | the development chain, with its pool, keys and miner; implies `local` |
 //! | `hosted` | the profile of public services, for servers; implies `dev` |
-//! | `node-methods` | methods that only servers need, such as `rpc.discover` and `sco_banAddress`, and a client beside a full node of its own; implies `dev` and `light` |
 //! | `catalogue` | descriptions of all JSON-RPC methods |
 //! | `secp256k1-c` | recovery of senders by a C library, about five times as fast; needs a C compiler |
 //! | `asm-keccak` | Keccak-256 in assembly; not for browsers |
