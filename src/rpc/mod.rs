@@ -96,8 +96,6 @@ mod witness;
 mod work_start_test;
 
 pub use chain::sync_status;
-#[cfg(all(feature = "hosted", feature = "light"))]
-pub use client::ContentsError;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
 pub use connection::Connection;
