@@ -159,6 +159,9 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// Takes headers that the host has from elsewhere; see [`HeaderSync::take`].
+    ///
+    /// # Errors
+    /// The first header that the chain refuses.
     pub fn take_headers(&self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
         self.sync.write().take(headers, now)
     }
