@@ -51,8 +51,6 @@ pub use sync::{
     Capabilities, DEFAULT_BATCH, HeaderSync, KeptFault, MAX_PAGE_BYTES, Observation, PAGE_HEADERS, Page,
     REPROVEN, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamState,
 };
-#[cfg(feature = "hosted")]
-pub use sync::{MAX_TOLD, ToldError};
 pub use upstream::{
     MAX_ERROR_TEXT, NO_RESPONSE, OnResponse, RawResponse, RequestFailure, Subject, UpstreamRequest,
     UpstreamResponse, decode_batch, encode_batch, read_batch, subject,

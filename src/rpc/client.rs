@@ -8,13 +8,6 @@ use core::{
 
 use alloy_primitives::B256;
 
-#[cfg(feature = "hosted")]
-mod contents_error;
-#[cfg(feature = "hosted")]
-mod fan_out;
-
-#[cfg(feature = "hosted")]
-pub use self::contents_error::ContentsError;
 use super::{
     beside::Beside,
     connection::Connection,
@@ -24,11 +17,11 @@ use super::{
     share::{Alone, Lock, Share},
 };
 use crate::{
-    consensus::{ChainView, Checkpoint, Network},
+    consensus::{BodyError, ChainError, ChainView, Checkpoint, Network, VerifiedBody, VerifiedReceipts},
     engine::{Filters, LentFilter, MAX_FILTERS},
     light::{
-        ClientConfig, FactCache, FactStore, HeaderSync, KeptFault, Now, Outbox, Page, PinnedHead, ReadPage,
-        Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
+        Batch, ClientConfig, FactCache, FactStore, HeaderSync, KeptFault, Known, Now, Outbox, Page,
+        PinnedHead, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
     },
 };
 
@@ -176,6 +169,14 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().hint(upstream);
     }
 
+    /// Takes headers that the host has from elsewhere; see [`HeaderSync::take`].
+    ///
+    /// # Errors
+    /// The first header that the chain refuses.
+    pub fn take_headers(&self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
+        self.sync.write().take(headers, now)
+    }
+
     /// Restores what an earlier run has stored. To be called first; see [`HeaderSync::restore`].
     ///
     /// # Errors
@@ -225,11 +226,16 @@ impl<S: Share> SharedClient<S> {
 
     /// The present state of the chain, as a message that arrives now sees it.
     pub fn pin(&self, now: Now) -> PinnedHead {
-        let pinned = PinnedHead::new(&self.sync.read(), self.config.clone(), now);
+        let pinned = self.pin_newest(now);
         if let Some(chain) = self.shown.read().as_ref() {
             return pinned.showing(chain.clone(), now);
         }
         pinned
+    }
+
+    /// The newest verified state of the chain, whatever messages are shown.
+    pub fn pin_newest(&self, now: Now) -> PinnedHead {
+        PinnedHead::new(&self.sync.read(), self.config.clone(), now)
     }
 
     /// The chain as a message of this connection sees it.
@@ -262,6 +268,11 @@ impl<S: Share> SharedClient<S> {
         Session::new(connection, pinned, message).with_beside(self.beside.clone())
     }
 
+    /// As [`Self::open`], for a message that sees this state of the chain.
+    pub fn open_pinned(&self, pinned: PinnedHead, message: Message) -> Session {
+        Session::new(self.connection.clone(), pinned, message).with_beside(self.beside.clone())
+    }
+
     /// Continues a message; `interrupt` ends long runs.
     pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> SessionStep {
         // A message that needs no filters does not wait for one that does.
@@ -291,6 +302,32 @@ impl<S: Share> SharedClient<S> {
         }
         self.keep(facts);
         sent
+    }
+
+    /// The transactions and receipts of a block. `None` unless both were proven.
+    pub fn block(&self, hash: &B256) -> Option<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
+        let (learned, cache) = (self.learned.read(), self.cache.read());
+        let none = FactStore::default();
+        let find = |store: &FactStore| {
+            let known = Known::new(store, &cache);
+            Some((known.body(hash)?.clone(), known.receipts(hash)?.clone()))
+        };
+        learned.iter().chain([&none]).find_map(find)
+    }
+
+    /// Stores the transactions and receipts of a block that the host has from elsewhere.
+    ///
+    /// # Errors
+    /// They are not those of the same block. Nothing is stored.
+    pub fn keep_block(&self, body: VerifiedBody, receipts: VerifiedReceipts) -> Result<(), BodyError> {
+        receipts.matches(&body)?;
+        let block_bytes = body.bytes().saturating_add(receipts.bytes());
+        let mut facts = FactStore { block_bytes, ..FactStore::default() };
+        let block = receipts.block();
+        facts.bodies.insert(block, Arc::new(body));
+        facts.receipts.insert(block, Arc::new(receipts));
+        self.keep(facts);
+        Ok(())
     }
 
     /// Stores facts in the cache: at once if it has no readers, else together with later ones.

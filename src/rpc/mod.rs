@@ -88,8 +88,6 @@ mod work_start_test;
 #[cfg(feature = "light")]
 pub use beside::{Answered, Asked, Beside, Part, Question};
 pub use chain::sync_status;
-#[cfg(all(feature = "hosted", feature = "light"))]
-pub use client::ContentsError;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
 pub use connection::{Connection, Selection};

@@ -21,6 +21,7 @@ use tracing::warn;
 
 use super::ask::Fetched;
 use super::checkpoint::Start;
+use super::contents::contents;
 use super::hedge::Hedges;
 use super::own_node::OwnNode;
 use super::proven_chain::ProvenChain;
@@ -302,12 +303,13 @@ impl LightService {
     pub async fn fetch_contents(&self, block: &B256) -> Option<Vec<u8>> {
         let hash = serde_json::value::to_raw_value(block).ok()?;
         let message = Message::of_host("eth_getBlockReceipts", vec![hash], dispatcher());
-        let session = self.shared.client.open_on_newest(message, sync::now());
+        let client = &self.shared.client;
+        let session = client.open_pinned(client.pin_newest(sync::now()), message);
         let own = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
         drop(self.finish(Next::Begin(Box::new(session)), (Id::Unknown, Size::Single), own).await);
         let shared = self.shared.clone();
         let block = *block;
-        tokio::task::spawn_blocking(move || shared.client.contents(&block)).await.ok().flatten()
+        tokio::task::spawn_blocking(move || contents(&shared.client, &block)).await.ok().flatten()
     }
 
     /// The chain as a message that arrives now sees it.
