@@ -75,13 +75,12 @@
 //! | `light` | the light client, with the requests that it sends and the checks of their responses |
 //! | `local` | chains that are executed here: the follower of a regtest node, traces, and what other light clients are served |
 //! | `dev` | the development chain, with its pool, keys and miner; implies `local` |
-//! | `hosted` | the profile of public services, for servers; implies `dev` |
-//! | `node-methods` | methods that only servers need, such as `rpc.discover` and `sco_banAddress`, and a client beside a full node of its own; implies `dev` and `light` |
 //! | `catalogue` | descriptions of all JSON-RPC methods |
 //! | `secp256k1-c` | recovery of senders by a C library, about five times as fast; needs a C compiler |
 //! | `asm-keccak` | Keccak-256 in assembly; not for browsers |
+//! | `testkit` | chains that are mined for tests of crates above; implies `light` |
 //!
-//! All but the last two are on by default. With `light` alone the crate is a light client for targets without an operating
+//! All but the last three are on by default. With `light` alone the crate is a light client for targets without an operating
 //! system. Without any feature it has the layers up to `exec`, which verify data at hand and run calls on proven state.
 //!
 //! # Layers

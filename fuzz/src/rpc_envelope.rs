@@ -15,7 +15,7 @@ pub fn check(data: &[u8]) {
 fn check_message(data: &[u8]) {
     // The general parser reads numbers and escapes that the envelope leaves to whoever needs them.
     let plain = serde_json::from_slice::<Value>(data).ok();
-    let message = Message::read(data, &Dispatcher::new(), BATCH_LIMIT);
+    let message = Message::read(data, &Dispatcher::default(), BATCH_LIMIT);
     assert_eq!(message.bytes(), data.len());
     if let Some(entry) = message.single() {
         return check_entry(entry, plain.as_ref());

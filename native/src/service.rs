@@ -12,7 +12,8 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
 use rootlight::rpc::envelope::{BATCH_LIMIT, Id, MAX_BATCH};
-use rootlight::rpc::{Connection, Dispatcher, Message, News, Profile, Reply, RpcError, changes_of};
+use rootlight::rpc::server::{self, Profile};
+use rootlight::rpc::{Connection, Dispatcher, Message, News, Reply, RpcError, changes_of};
 use rootlight::types::{Asker, KEY_ASKERS};
 use tokio::sync::watch;
 
@@ -65,7 +66,7 @@ impl HeldReply {
     #[must_use]
     pub fn failed(id: Id, code: i32, text: &str) -> Self {
         let text = [text, id.remark()].concat();
-        Self::of(Reply::to_one(id, Err(RpcError::Host { code, text })))
+        Self::of(Reply::to_one(id, Err(RpcError::Host { code, text, data: None })))
     }
 
     /// The text to send; `None` for notifications, which have no response.
@@ -86,8 +87,8 @@ pub(crate) async fn write(reply: Reply, asker: Asker) -> Option<String> {
 
 /// The method table by name.
 #[must_use]
-pub fn dispatcher() -> &'static Dispatcher {
-    static DISPATCHER: LazyLock<Dispatcher> = LazyLock::new(Dispatcher::new);
+pub fn dispatcher() -> &'static Arc<Dispatcher> {
+    static DISPATCHER: LazyLock<Arc<Dispatcher>> = LazyLock::new(server::dispatcher);
     &DISPATCHER
 }
 

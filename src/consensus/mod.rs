@@ -41,8 +41,9 @@ pub mod rule;
 pub mod rules;
 #[cfg(test)]
 mod rules_test;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testkit"))]
+#[doc(hidden)]
+pub mod testing;
 pub mod uncles;
 pub mod verified;
 

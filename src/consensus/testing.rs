@@ -1,6 +1,14 @@
 //! Headers for tests, built from a parent and really mined, so that tests can satisfy or break any rule.
+#![cfg_attr(
+    not(test),
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::unwrap_used,
+        reason = "only tests use it, which may panic"
+    )
+)]
 
-use std::sync::Arc;
+use alloc::{sync::Arc, vec, vec::Vec};
 
 use super::bitcoin::{double_sha256, hash_pair, reversed};
 use super::chain::HeaderChain;
@@ -13,7 +21,7 @@ use crate::types::{B256, Bloom, Bytes, Header, MERGED_MINING_TAG, SealedHeader, 
 use sha2::compress256;
 
 /// A header with plausible fields, not mined yet.
-pub(crate) fn header(network: &Network, number: u64) -> Header {
+pub fn header(network: &Network, number: u64) -> Header {
     Header {
         shape: network.header_shape(number),
         parent_hash: B256::repeat_byte(1),
@@ -43,7 +51,7 @@ pub(crate) fn header(network: &Network, number: u64) -> Header {
 
 /// The rules and timestamps of mainnet with difficulties that a test can mine. Forks are active from block 0
 /// unless `forks` gives a height.
-pub(crate) fn easy_network(forks: &[(Fork, u64)], overrides: &[(Rule, u64)]) -> Network {
+pub fn easy_network(forks: &[(Fork, u64)], overrides: &[(Rule, u64)]) -> Network {
     let mut all: Vec<(Fork, u64)> = forks.to_vec();
     all.extend(Fork::ALL.iter().map(|fork| (*fork, 0)));
     let easy = U256::from(4);
@@ -64,7 +72,7 @@ pub(crate) fn easy_network(forks: &[(Fork, u64)], overrides: &[(Rule, u64)]) -> 
 }
 
 /// The unmined child of a header, 14 seconds later, which obeys all rules.
-pub(crate) fn child(network: &Network, parent: &SealedHeader) -> Header {
+pub fn child(network: &Network, parent: &SealedHeader) -> Header {
     let mut header = Header {
         parent_hash: parent.hash(),
         timestamp: parent.timestamp + 14,
@@ -78,27 +86,27 @@ pub(crate) fn child(network: &Network, parent: &SealedHeader) -> Header {
 
 /// Parameters of the Bitcoin block that is built around a header.
 #[derive(Clone)]
-pub(crate) struct Bitcoin {
+pub struct Bitcoin {
     /// Seconds added to the header's time.
-    pub(crate) time_offset: i64,
+    pub time_offset: i64,
     /// Merkle siblings in internal byte order.
-    pub(crate) branch: Vec<B256>,
+    pub branch: Vec<B256>,
     /// Number of bytes in the tail before the tag, and the bytes after the hash.
-    pub(crate) before: usize,
-    pub(crate) after: Vec<u8>,
+    pub before: usize,
+    pub after: Vec<u8>,
     /// Whether the nonce must meet the target or miss it.
-    pub(crate) enough_work: bool,
-    pub(crate) fork_detection: [u8; 12],
+    pub enough_work: bool,
+    pub fork_detection: [u8; 12],
 }
 
 impl Bitcoin {
-    pub(crate) fn for_header(fork_detection: [u8; 12]) -> Self {
+    pub fn for_header(fork_detection: [u8; 12]) -> Self {
         let branch = vec![B256::repeat_byte(8), B256::repeat_byte(9)];
         Self { time_offset: 0, branch, before: 5, after: vec![3; 20], enough_work: true, fork_detection }
     }
 
     /// Mines the header.
-    pub(crate) fn mine(&self, mut header: Header) -> SealedHeader {
+    pub fn mine(&self, mut header: Header) -> SealedHeader {
         let base = header.mining_base_hash();
         let committed =
             if header.shape.fork_detection { with_fork_detection(&base, &self.fork_detection) } else { base };
@@ -158,12 +166,12 @@ impl Bitcoin {
 }
 
 /// Mines a header of a chain whose fork detection data are not checked.
-pub(crate) fn mine(header: Header) -> SealedHeader {
+pub fn mine(header: Header) -> SealedHeader {
     Bitcoin::for_header([0; 12]).mine(header)
 }
 
 /// A chain whose checkpoint is a header with the given number.
-pub(crate) fn chain(network: Network, number: u64) -> HeaderChain {
+pub fn chain(network: Network, number: u64) -> HeaderChain {
     let first = mine(header(&network, number));
     let checkpoint =
         super::Checkpoint { number, hash: first.hash(), total_difficulty: Some(U256::from(1_000)) };

@@ -23,7 +23,6 @@ pub enum Origin {
     /// It has the requested hash and its own proof of work, but is not connected to the chain.
     Alone(Seal),
     /// The host's own node shows it, which is trusted.
-    #[cfg(feature = "node-methods")]
     OwnNode,
 }
 
@@ -63,7 +62,7 @@ impl VerifiedHeader {
     }
 
     /// A header that the host's own node shows. Nothing of it is checked here but its hash.
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "light")]
     pub(crate) fn of_own_node(header: Arc<SealedHeader>) -> Self {
         Self::shared(header, Origin::OwnNode, ForkDetection::NotRequired)
     }

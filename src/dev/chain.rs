@@ -1,6 +1,5 @@
 //! The development chain: pool, keys, clock and miner around an executed chain.
 
-#[cfg(any(feature = "hosted", feature = "node-methods"))]
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -16,7 +15,6 @@ use super::wallet::Wallet;
 use super::work::WorkShop;
 use crate::consensus::{ChainError, Change, VerifiedHeader};
 use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason, Interrupts, OnUnsimulated};
-#[cfg(feature = "hosted")]
 use crate::local::BlockIndex;
 use crate::local::{ChainSnapshot, LocalChain};
 use crate::state::{AccountState, StateReader as _};
@@ -161,21 +159,18 @@ impl DevChain {
     }
 
     /// Sets the index of blocks, also for the chain that [`Self::reset`] returns to. See [`LocalChain::set_index`].
-    #[cfg(feature = "hosted")]
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.start.chain.set_index(index.clone());
         self.chain.set_index(index);
     }
 
     /// Sets the cache of analysed code, also for the chain that [`Self::reset`] returns to. See [`LocalChain::set_codes`].
-    #[cfg(feature = "node-methods")]
     pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.start.chain.set_codes(codes.clone());
         self.chain.set_codes(codes);
     }
 
     /// Sets the recovery of the senders of imported transactions.
-    #[cfg(feature = "hosted")]
     pub fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {
         self.chain.set_recovery(recovery);
     }

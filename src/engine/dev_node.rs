@@ -10,7 +10,6 @@ use super::{
     local_view::LocalSnapshot,
     node::{Draw, Moment, Node, Snapshot},
 };
-#[cfg(feature = "hosted")]
 use crate::local::BlockIndex;
 use crate::{
     consensus::ChainError,
@@ -25,7 +24,6 @@ use crate::{
 pub struct DevNode {
     chain: DevChain,
     filters: Filters,
-    #[cfg(feature = "node-methods")]
     bans: Option<Arc<dyn crate::types::bans::Bans>>,
     draw: Draw,
     version: Arc<str>,
@@ -42,15 +40,7 @@ impl DevNode {
         let version = config.version.as_str().into();
         let chain = DevChain::new(config)?;
         let filters = Filters::new(keccak256(moment.entropy));
-        Ok(Self {
-            accounts: Arc::default(),
-            chain,
-            filters,
-            #[cfg(feature = "node-methods")]
-            bans: None,
-            draw: Draw::new(moment),
-            version,
-        })
+        Ok(Self { accounts: Arc::default(), chain, filters, bans: None, draw: Draw::new(moment), version })
     }
 
     /// The chain.
@@ -81,7 +71,6 @@ impl DevNode {
                 mining: chain.mining(),
                 accounts,
             })),
-            #[cfg(feature = "node-methods")]
             bans: self.bans.clone(),
         }
     }
@@ -126,7 +115,6 @@ impl Node for DevNode {
         self.chain.interrupt_by(interrupts);
     }
 
-    #[cfg(feature = "node-methods")]
     fn set_bans(&mut self, bans: Arc<dyn crate::types::bans::Bans>) {
         self.bans = Some(bans);
     }
@@ -139,17 +127,14 @@ impl Node for DevNode {
         self.chain.local_mut().take_settled()
     }
 
-    #[cfg(feature = "hosted")]
     fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {
         self.chain.set_recovery(recovery);
     }
 
-    #[cfg(feature = "hosted")]
     fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.chain.set_index(index);
     }
 
-    #[cfg(feature = "node-methods")]
     fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.chain.set_codes(codes);
     }

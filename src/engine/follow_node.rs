@@ -9,7 +9,6 @@ use super::{
     local_view::LocalSnapshot,
     node::{Draw, Moment, Node, Snapshot},
 };
-#[cfg(feature = "hosted")]
 use crate::local::BlockIndex;
 use crate::{
     exec::{CallPolicy, Interrupts},
@@ -22,7 +21,6 @@ use crate::{
 pub struct FollowNode {
     chain: LocalChain,
     filters: Filters,
-    #[cfg(feature = "node-methods")]
     bans: Option<Arc<dyn crate::types::bans::Bans>>,
     draw: Draw,
     version: Arc<str>,
@@ -40,7 +38,6 @@ impl FollowNode {
         Self {
             chain,
             filters: Filters::new(keccak256(moment.entropy)),
-            #[cfg(feature = "node-methods")]
             bans: None,
             draw: Draw::new(moment),
             version: version.into(),
@@ -80,7 +77,6 @@ impl Node for FollowNode {
             syncing: self.progress(),
             upstreams: self.upstreams.clone(),
             producer: None,
-            #[cfg(feature = "node-methods")]
             bans: self.bans.clone(),
         })
     }
@@ -101,7 +97,6 @@ impl Node for FollowNode {
         self.interrupts = interrupts;
     }
 
-    #[cfg(feature = "node-methods")]
     fn set_bans(&mut self, bans: Arc<dyn crate::types::bans::Bans>) {
         self.bans = Some(bans);
     }
@@ -114,17 +109,14 @@ impl Node for FollowNode {
         self.chain.take_settled()
     }
 
-    #[cfg(feature = "hosted")]
     fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {
         self.chain.set_recovery(recovery);
     }
 
-    #[cfg(feature = "hosted")]
     fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.chain.set_index(index);
     }
 
-    #[cfg(feature = "node-methods")]
     fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.chain.set_codes(codes);
     }

@@ -18,7 +18,6 @@ use super::{
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
-#[cfg(feature = "node-methods")]
 use crate::{consensus::VerifiedHeader, trie::TrieStore};
 use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
@@ -44,7 +43,6 @@ pub struct LightView<'a> {
     /// Whether an answer rests on an absence that cannot be proven.
     unproven: Cell<bool>,
     /// Whether an answer rests on a header that only the host's own node shows.
-    #[cfg(feature = "node-methods")]
     of_own_node: Cell<bool>,
     /// Blocks that were executed again because no upstream has a method for their receipts.
     #[cfg(feature = "local")]
@@ -60,7 +58,6 @@ impl<'a> LightView<'a> {
             deriving: Deriving::new(known),
             interrupt,
             unproven: Cell::new(false),
-            #[cfg(feature = "node-methods")]
             of_own_node: Cell::new(false),
             #[cfg(feature = "local")]
             executed: RefCell::default(),
@@ -84,7 +81,6 @@ impl<'a> LightView<'a> {
     }
 
     /// Whether data that was read since the last call rests on a header that only the host's own node shows.
-    #[cfg(feature = "node-methods")]
     pub fn take_of_own_node(&self) -> bool {
         self.of_own_node.take()
     }
@@ -172,7 +168,6 @@ impl LightView<'_> {
 }
 
 /// Blocks below the start, which the host's own node shows.
-#[cfg(feature = "node-methods")]
 impl LightView<'_> {
     /// The header at a height below the start.
     fn of_own_node(&self, number: u64) -> Need<&VerifiedHeader> {
@@ -201,26 +196,18 @@ impl LightView<'_> {
 #[derive(Debug, Clone, Copy)]
 struct Nodes<'a> {
     known: Known<'a>,
-    #[cfg(feature = "node-methods")]
     store: Option<&'a dyn TrieStore>,
 }
 
 impl NodeSource for Nodes<'_> {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        let proven = self.known.node(hash);
-        #[cfg(feature = "node-methods")]
-        let proven = proven.or_else(|| self.store?.node(hash));
-        proven
+        self.known.node(hash).or_else(|| self.store?.node(hash))
     }
 }
 
 impl<'a> LightView<'a> {
     fn nodes(&self) -> Nodes<'a> {
-        Nodes {
-            known: self.known,
-            #[cfg(feature = "node-methods")]
-            store: self.pinned.own_node().map(|node| &*node.store as &dyn TrieStore),
-        }
+        Nodes { known: self.known, store: self.pinned.own_state() }
     }
 }
 
@@ -243,7 +230,6 @@ fn block_ref(header: &BlockHeader) -> BlockRef {
 }
 
 impl View for LightView<'_> {
-    #[cfg(feature = "node-methods")]
     fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
         self.pinned.config.bans.as_deref()
     }
@@ -303,7 +289,6 @@ impl View for LightView<'_> {
         if let Some(header) = chain.by_number(number) {
             return gate::admit(self.pinned, chain, header).map(Some);
         }
-        #[cfg(feature = "node-methods")]
         if self.pinned.trusts_below(number) {
             return self.of_own_node(number).map(|header| Some(header.clone().into()));
         }
@@ -323,7 +308,6 @@ impl View for LightView<'_> {
                 self.unproven.set(true);
                 Ok(None)
             }
-            #[cfg(feature = "node-methods")]
             Some(Some(header)) if self.pinned.trusts_below(header.number) => {
                 // The block of the chain at this height tells whether this one is on it.
                 self.of_own_node(header.number)?;
@@ -340,7 +324,6 @@ impl View for LightView<'_> {
         if let Some(header) = chain.ancestor(&block, number) {
             return Ok(Some(header.into()));
         }
-        #[cfg(feature = "node-methods")]
         if self.pinned.trusts_below(number) {
             return self.old_ancestor(block, number);
         }
@@ -352,7 +335,6 @@ impl View for LightView<'_> {
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
-        #[cfg(feature = "node-methods")]
         if self.pinned.trusts_below(block.number) {
             return self.known.header_at(block.number).is_some_and(|header| header.hash() == block.hash);
         }
@@ -434,7 +416,6 @@ impl View for LightView<'_> {
         let (number, lowest) = (block.number, chain.lowest());
         let header = match chain.by_number(number) {
             Some(header) if header.hash() == block.hash => header,
-            #[cfg(feature = "node-methods")]
             None if self.pinned.trusts_below(number) => self.of_own_node(number)?,
             None if number < lowest => {
                 return Err(Stop::Refused(Refusal::PlacedTooOld { transaction, number, lowest }));

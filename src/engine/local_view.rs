@@ -6,20 +6,16 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    BlockHeader, Refusal, TransactionPool,
+    BlockHeader, LogFilter, Refusal, TransactionPool,
     node::Snapshot,
     pool::OwnPool,
     producer::{BlockProducer, PendingBlock},
-    view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
+    view::{BlockNumbers, Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
-#[cfg(feature = "hosted")]
-use super::{LogFilter, view::BlockNumbers};
-#[cfg(feature = "hosted")]
-use crate::local::Term;
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, OnUnsimulated},
-    local::{ChainSnapshot, Events},
+    local::{ChainSnapshot, Events, Term},
     state::{KeyedTrie, LastKey, StateReader},
     trie::{Trie, WalkError},
     types::{Asker, BlockRef, Header, Transaction},
@@ -41,7 +37,6 @@ pub struct LocalSnapshot {
     /// Pool and miner; `None` on a chain that only follows another node.
     pub producer: Option<Arc<dyn BlockProducer>>,
     /// The bans of the host.
-    #[cfg(feature = "node-methods")]
     pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
 }
 
@@ -54,7 +49,6 @@ impl Snapshot for LocalSnapshot {
         Box::new(LocalView::of(self, asker, now, interrupt))
     }
 
-    #[cfg(feature = "node-methods")]
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         Box::new(LocalView { is_attempt: true, ..LocalView::of(self, asker, now, interrupt) })
     }
@@ -70,7 +64,6 @@ pub struct LocalView<'a> {
     last_key: LastKey,
     /// The part of the pool that the asker sees, if it is apart from others.
     own: Option<OwnPool<'a>>,
-    #[cfg(feature = "node-methods")]
     is_attempt: bool,
 }
 
@@ -84,7 +77,6 @@ impl<'a> LocalView<'a> {
             pending: OnceCell::new(),
             last_key: LastKey::default(),
             own: None,
-            #[cfg(feature = "node-methods")]
             is_attempt: false,
         }
     }
@@ -129,7 +121,6 @@ impl<'a> LocalView<'a> {
         self.trie(header).ok_or_else(|| no_state(header))
     }
 
-    #[cfg(feature = "hosted")]
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
         match self.chain().index() {
             Some(index) => index.blocks(groups, from, to, self.interrupt),
@@ -274,7 +265,6 @@ impl View for LocalView<'_> {
         Ok(producer.environment(self.network(), header.sealed(), self.now))
     }
 
-    #[cfg(feature = "hosted")]
     fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
         let topics = (0..).zip(&filter.topics);
         let topics = topics.map(|(at, any)| any.iter().map(|topic| Term::Topic(at, *topic)).collect());
@@ -282,7 +272,6 @@ impl View for LocalView<'_> {
         self.indexed(&core::iter::once(contracts).chain(topics).collect::<Vec<_>>(), from, to)
     }
 
-    #[cfg(feature = "hosted")]
     fn transaction_blocks<'b>(
         &'b self,
         senders: &[Address],
@@ -295,13 +284,11 @@ impl View for LocalView<'_> {
         self.indexed(&[senders, recipients], from, to)
     }
 
-    #[cfg(feature = "node-methods")]
     fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
         let codes = self.chain().codes()?;
         Some(&**codes)
     }
 
-    #[cfg(feature = "node-methods")]
     fn is_attempt(&self) -> bool {
         self.is_attempt
     }
@@ -330,7 +317,6 @@ impl View for LocalView<'_> {
 
     fn pending(&self) -> Need<Option<BlockHeader>> {
         // The block is built by running transactions. Without time for all of them, it would be another block.
-        #[cfg(feature = "node-methods")]
         if self.is_attempt {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
@@ -385,7 +371,6 @@ impl View for LocalView<'_> {
         Some(self.chain().events())
     }
 
-    #[cfg(feature = "node-methods")]
     fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
         self.snapshot.bans.as_deref()
     }

@@ -225,7 +225,10 @@ pub fn range_logs(
 }
 
 /// Refuses more than [`MAX_LOGS`] logs up to block `at`, unless the range has at most [`FREE_LOG_BLOCKS`] blocks.
-pub(crate) fn check_count(count: usize, from: u64, to: u64, at: u64) -> Result<(), RangeStop> {
+///
+/// # Errors
+/// [`RangeStop::TooMany`].
+pub fn check_count(count: usize, from: u64, to: u64, at: u64) -> Result<(), RangeStop> {
     let free = from.saturating_add(FREE_LOG_BLOCKS.saturating_sub(1));
     match count > MAX_LOGS && to > free {
         true => Err(RangeStop::TooMany { fits: (from, free.max(at.saturating_sub(1))) }),

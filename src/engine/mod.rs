@@ -40,11 +40,9 @@ pub use block_header::BlockHeader;
 pub use block_id::{BlockId, Resolved, resolve, settled_height};
 #[cfg(feature = "dev")]
 pub use dev_node::DevNode;
-#[cfg(all(feature = "hosted", feature = "light"))]
-pub use filters::CarriedError;
 pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE, Watch};
 #[cfg(feature = "light")]
-pub use filters::{MAX_PENDING, MAX_TOLD_LOGS, TRAIL};
+pub use filters::{LentFilter, MAX_PENDING, MAX_TOLD_LOGS, ReportedBlock, TRAIL};
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;
 #[cfg(feature = "light")]
@@ -56,10 +54,9 @@ pub use local_view::{LocalSnapshot, LocalView};
 #[cfg(feature = "local")]
 pub use log_blocks::LogBlocks;
 pub use log_filter::LogFilter;
-#[cfg(feature = "node-methods")]
-pub(crate) use logs::check_count;
 pub use logs::{
-    FREE_LOG_BLOCKS, FoundLog, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, logs_by_hash, range_logs,
+    FREE_LOG_BLOCKS, FoundLog, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, check_count, logs_by_hash,
+    range_logs,
 };
 #[cfg(feature = "local")]
 pub use node::{Draw, Moment, Node, Snapshot};

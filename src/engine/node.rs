@@ -5,7 +5,6 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use alloy_primitives::{B256, keccak256};
 
 use super::{Filters, Owner, View};
-#[cfg(feature = "hosted")]
 use crate::local::BlockIndex;
 use crate::{
     exec::Interrupts,
@@ -61,7 +60,6 @@ pub trait Snapshot: Send + Sync {
     }
 
     /// As [`Self::view_of`], for an attempt ([`View::is_attempt`]).
-    #[cfg(feature = "node-methods")]
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         self.view_of(asker, now, interrupt)
     }
@@ -114,22 +112,18 @@ pub trait Node: Send {
     fn take_settled(&mut self) -> Vec<Settled>;
 
     /// Sets the index of blocks; see `LocalChain::set_index`. Nodes that cannot use one ignore it.
-    #[cfg(feature = "hosted")]
     fn set_index(&mut self, _index: Arc<dyn BlockIndex>) {}
 
     /// Sets the cache of analysed code for calls; see `LocalChain::set_codes`.
-    #[cfg(feature = "node-methods")]
     fn set_codes(&mut self, _codes: Arc<dyn crate::exec::SharedCodes>) {}
 
     /// Sets the recovery of the senders of imported transactions; see `LocalChain::set_recovery`.
-    #[cfg(feature = "hosted")]
     fn set_recovery(&mut self, _recovery: Arc<dyn crate::exec::Recovery>) {}
 
     /// Sets the height that the followed node announces.
     fn announced(&mut self, _height: u64) {}
 
     /// Sets the bans of the host, which the methods of the operator change.
-    #[cfg(feature = "node-methods")]
     fn set_bans(&mut self, _bans: Arc<dyn crate::types::bans::Bans>) {}
 
     /// The development chain; `None` if the chain follows another node.

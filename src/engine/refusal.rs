@@ -7,7 +7,6 @@ use thiserror::Error;
 use super::BlockHeader;
 #[cfg(feature = "light")]
 use crate::light::{FactFailure, LowWork, SyncFault};
-#[cfg(feature = "node-methods")]
 use crate::trie::StoreFault;
 use crate::{
     evm::precompiles::Unsimulated,
@@ -192,7 +191,6 @@ pub enum Refusal {
         method: Unsimulated,
     },
     /// The store of the host's own node does not have the state of a block: it was not written to disk yet, or was deleted.
-    #[cfg(feature = "node-methods")]
     #[error(
         "Resource unavailable: the state of block {number} is not in the node's store: a node writes its newest states to \
          disk every blockchain.flushNumberOfBlocks blocks (1000 unless set), when rsk_flush is called on its loopback, and \
@@ -203,7 +201,6 @@ pub enum Refusal {
         number: u64,
     },
     /// The store of the host's own node has the root of a state, and gives not all nodes below it.
-    #[cfg(feature = "node-methods")]
     #[error(
         "Resource unavailable: the node's store does not give {hash} of the state of block {number}: {fault}"
     )]
@@ -304,24 +301,6 @@ fn list(facts: &Facts) -> alloc::string::String {
 }
 
 impl Refusal {
-    /// Whether a node that executes every block could run what this client cannot: the state is not held here, or the run
-    /// reaches a method of a native contract that is not simulated.
-    #[cfg(feature = "node-methods")]
-    pub(crate) fn lacks_state_or_code(&self) -> bool {
-        matches!(
-            self,
-            Self::NotSimulated(_)
-                | Self::BlockNotSimulated { .. }
-                | Self::StateNotStored { .. }
-                | Self::NoStateProofs { .. }
-                | Self::NoTotalDifficulty(_)
-                | Self::NoWork(_)
-                | Self::OffChain { .. }
-                | Self::StorageNotListed(_)
-                | Self::Unproven(_)
-        )
-    }
-
     /// Whether no upstream gives a proof, so that an answer without one is all that can be had.
     #[cfg(feature = "light")]
     pub(crate) fn lacks_proof(&self) -> bool {

@@ -284,7 +284,6 @@ pub trait View {
 
     /// Whether messages on this view are only tried: what cannot be interrupted within a fraction of a millisecond counts
     /// as interrupted.
-    #[cfg(feature = "node-methods")]
     fn is_attempt(&self) -> bool {
         false
     }
@@ -384,7 +383,6 @@ pub trait View {
     }
 
     /// The bans of the host; `None` if it keeps none.
-    #[cfg(feature = "node-methods")]
     fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
         None
     }

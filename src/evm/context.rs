@@ -42,7 +42,6 @@ pub struct RunContext<'a> {
     /// Called every few thousand instructions. `true` ends the run.
     pub interrupt: &'a dyn Fn() -> bool,
     /// Whether the run ends as interrupted before anything that takes long (`evm::attempt`).
-    #[cfg(feature = "node-methods")]
     pub is_attempt: bool,
     /// A sender whose balance becomes negative in the reference node. The run aborts if the balance is read.
     pub overdrawn: Option<Address>,
@@ -79,7 +78,6 @@ impl<'a> RunContext<'a> {
             minimum_gas_price: U256::ZERO,
             gas_price: U256::ZERO,
             interrupt,
-            #[cfg(feature = "node-methods")]
             is_attempt: false,
             overdrawn: None,
             inspector: None,

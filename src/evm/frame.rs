@@ -11,7 +11,6 @@ use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::interpreter::interpreter_types::LoopControl as _;
 use revm::interpreter::{InstructionResult, InterpreterAction, InterpreterResult};
 
-#[cfg(feature = "node-methods")]
 use super::attempt;
 use super::code::skip_header;
 use super::context::{Abort, EvmContext, EvmDatabase};
@@ -125,7 +124,6 @@ impl<S: EvmState> Machine<'_, S> {
                     Err(end) => break end,
                 }
             }
-            #[cfg(feature = "node-methods")]
             if context.chain.is_attempt {
                 match attempt::steps(interpreter, table, gas_table, context) {
                     Ok(()) => continue,
@@ -139,7 +137,6 @@ impl<S: EvmState> Machine<'_, S> {
             }
         };
         // A whole run has more memory.
-        #[cfg(feature = "node-methods")]
         if context.chain.is_attempt && end == InstructionResult::MemoryLimitOOG {
             return Err(Abort::Stopped);
         }

@@ -6,7 +6,6 @@
 //! machine runs blocks of every era.
 
 mod accounts;
-#[cfg(feature = "node-methods")]
 mod attempt;
 mod calls;
 mod changes;

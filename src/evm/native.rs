@@ -82,7 +82,6 @@ impl<S: EvmState> Machine<'_, S> {
         let refused = |gas| InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas);
         let call = native_call(&self.evm.ctx, input, inputs, depth);
         let mut host = Host::new(&mut self.evm.ctx);
-        #[cfg(feature = "node-methods")]
         super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
@@ -92,7 +91,6 @@ impl<S: EvmState> Machine<'_, S> {
                 return Ok(refused(gas));
             }
         };
-        #[cfg(feature = "node-methods")]
         super::attempt::refuse_long(&host.context.chain, precompile, price.gas)?;
         if !gas.record_regular_cost(price.gas) {
             gas.spend_all();
@@ -151,7 +149,6 @@ impl<S: EvmState> Machine<'_, S> {
             chain_id: context.cfg.chain_id,
         };
         let mut host = Host::new(context);
-        #[cfg(feature = "node-methods")]
         super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
@@ -161,7 +158,6 @@ impl<S: EvmState> Machine<'_, S> {
             }
         };
         let gas = price.gas;
-        #[cfg(feature = "node-methods")]
         super::attempt::refuse_long(&host.context.chain, precompile, gas)?;
         if gas > first.gas {
             return Ok(self.direct_end(gas, Direct::TooExpensive, Vec::new()));

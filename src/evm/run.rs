@@ -81,10 +81,7 @@ impl<S: EvmState> Machine<'_, S> {
         let mut memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
         // The limit is on the memory of all frames together. The reference node limits each frame, but gas
         // runs out long before either limit.
-        #[cfg(feature = "node-methods")]
         memory.set_memory_limit(super::attempt::max_memory(self.evm.ctx.chain.is_attempt));
-        #[cfg(not(feature = "node-methods"))]
-        memory.set_memory_limit(super::gas::MAX_MEMORY);
         let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
             Some(ImmediateResult { result, .. }) => {
                 self.report_frame_end(&result);

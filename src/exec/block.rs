@@ -127,11 +127,9 @@ pub fn execute_in(
     observer: &mut dyn BlockObserver,
 ) -> Result<ExecutedBlock, BlockError> {
     check_transactions(context, block)?;
-    #[cfg(feature = "hosted")]
     let recovered = context.recovery.filter(|_| block.senders.is_none()).and_then(|recovery| {
         super::recovery::all_senders(recovery, block.transactions, context.network.chain_id)
     });
-    #[cfg(feature = "hosted")]
     let block = &BlockInput { senders: block.senders.or(recovered.as_deref()), ..*block };
     let edges = if are_parallel(context.rules) { block.header.edges.as_slice() } else { &[] };
     let (lists, start) = split(edges, block.transactions.len())?;

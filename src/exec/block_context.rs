@@ -56,7 +56,6 @@ pub struct BlockContext<'a> {
     /// The effect of a call to a method that is not implemented.
     pub unsimulated: OnUnsimulated,
     /// Recovers the senders of the block's transactions, if they are not known and the host can do it faster.
-    #[cfg(feature = "hosted")]
     pub recovery: Option<&'a dyn super::Recovery>,
 }
 
@@ -72,7 +71,6 @@ impl<'a> BlockContext<'a> {
             ancestry,
             interrupt: &|| false,
             unsimulated: OnUnsimulated::Refuse,
-            #[cfg(feature = "hosted")]
             recovery: None,
         }
     }

@@ -118,13 +118,11 @@ pub fn call_watched<'a>(
     };
     if let Some(precompile) = message.to.and_then(|to| Precompile::at(&to, context.rules)) {
         let ended = machine.run_direct(precompile, &first);
-        #[cfg(feature = "node-methods")]
         check_attempt(limits, ended.as_ref().err())?;
         let complete = machine.state().finish()?;
         return Ok(CallResult::new(settle_direct(ended.map_err(stop)?, limit, gas), complete));
     }
     let ended = machine.run(first);
-    #[cfg(feature = "node-methods")]
     check_attempt(limits, ended.as_ref().err())?;
     // Missing data are reported first: a run on zeros may stop where a run on the real state would not.
     let complete = machine.state().finish()?;
@@ -133,7 +131,6 @@ pub fn call_watched<'a>(
 }
 
 /// An attempt that ended early is not over, whatever data were missing until then: the whole run finds more.
-#[cfg(feature = "node-methods")]
 fn check_attempt(limits: &RunLimits<'_>, abort: Option<&Abort>) -> Result<(), CallStop> {
     if limits.is_attempt && abort == Some(&Abort::Stopped) { Err(CallStop::Interrupted) } else { Ok(()) }
 }
@@ -165,10 +162,7 @@ fn run_context<'a>(
     run.gas_limit = context.block.gas_limit;
     run.minimum_gas_price = context.block.minimum_gas_price;
     run.gas_price = message.gas_price;
-    #[cfg(feature = "node-methods")]
-    {
-        run.is_attempt = limits.is_attempt;
-    }
+    run.is_attempt = limits.is_attempt;
     run
 }
 

@@ -27,7 +27,6 @@ pub struct RunLimits<'a> {
     pub interrupt: &'a dyn Fn() -> bool,
     /// Whether the run ends as interrupted before anything that takes more than a fraction of a millisecond between two
     /// calls of `interrupt`.
-    #[cfg(feature = "node-methods")]
     pub is_attempt: bool,
     /// Analysed code of earlier runs. A run does not read code from the state that is found here.
     pub codes: Option<&'a dyn super::CodeCache>,
@@ -41,7 +40,6 @@ impl Default for RunLimits<'_> {
             max_keys: MAX_KEYS,
             checks_funds: true,
             interrupt: &|| false,
-            #[cfg(feature = "node-methods")]
             is_attempt: false,
             codes: None,
         }

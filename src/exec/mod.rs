@@ -28,7 +28,6 @@ mod interrupts;
 mod limits;
 mod observer;
 mod recorder;
-#[cfg(feature = "hosted")]
 mod recovery;
 mod remasc;
 mod remasc_share;
@@ -60,7 +59,6 @@ pub use genesis::GenesisBlock;
 pub use interrupts::{Interrupts, Watchdog};
 pub use limits::{CALL_GAS_CAP, CallPolicy, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING, REVERTED, RunLimits};
 pub use observer::{BlockObserver, Executed, NoObserver};
-#[cfg(feature = "hosted")]
 pub use recovery::Recovery;
 pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult};

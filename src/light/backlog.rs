@@ -43,8 +43,8 @@ struct Entry {
 enum State {
     Wanted,
     Taken(usize),
-    /// The uncles match the header's commitment. The number is the upstream that supplied them.
-    Ready(usize, Arc<VerifiedUncles>),
+    /// The uncles match the header's commitment.
+    Ready(Arc<VerifiedUncles>),
 }
 
 /// Returns the height of the newest header that an upstream has shown, if that header is the given block or a
@@ -121,10 +121,10 @@ impl Backlog {
     }
 
     /// Stores the uncles of a block.
-    pub(super) fn ready(&mut self, block: &BlockRef, upstream: usize, uncles: Arc<VerifiedUncles>) {
+    pub(super) fn ready(&mut self, block: &BlockRef, uncles: Arc<VerifiedUncles>) {
         self.revive(|other, entry| other == block && matches!(entry.state, State::Wanted));
         if let Some(entry) = self.blocks.get_mut(block) {
-            entry.state = State::Ready(upstream, uncles);
+            entry.state = State::Ready(uncles);
         }
     }
 
@@ -152,7 +152,7 @@ impl Backlog {
         &mut self,
         healthy: &[(usize, u64)],
         shown: Shown<'_>,
-    ) -> Option<(BlockRef, usize, Arc<VerifiedUncles>)> {
+    ) -> Option<(BlockRef, Arc<VerifiedUncles>)> {
         loop {
             let (block, entry) = self.blocks.first_key_value()?;
             let may_have = |(peer, height): &(usize, u64)| entry.may_have(block, *peer, *height, shown);
@@ -168,22 +168,16 @@ impl Backlog {
                 State::Wanted | State::Taken(_) => return None,
             }
             let (block, entry) = self.blocks.pop_first()?;
-            if let State::Ready(upstream, uncles) = entry.state {
-                return Some((block, upstream, uncles));
+            if let State::Ready(uncles) = entry.state {
+                return Some((block, uncles));
             }
         }
     }
 
     /// Keeps uncles that cannot be judged before the clock reaches `due` or, without `due`, before the uncles of an
     /// older block are attached.
-    pub(super) fn wait(
-        &mut self,
-        block: BlockRef,
-        upstream: usize,
-        uncles: Arc<VerifiedUncles>,
-        due: Option<u64>,
-    ) {
-        self.give_up(block, Entry { due, ..Entry::new(0, State::Ready(upstream, uncles)) });
+    pub(super) fn wait(&mut self, block: BlockRef, uncles: Arc<VerifiedUncles>, due: Option<u64>) {
+        self.give_up(block, Entry { due, ..Entry::new(0, State::Ready(uncles)) });
     }
 
     /// Called when uncles were attached: lists that waited for older ones are judged again.

@@ -35,8 +35,7 @@ impl PinnedHead {
                 Some(None) => return refused(format!("no upstream has its ancestor {at}")),
                 None => return Branch::Needs(at),
             };
-            #[cfg(feature = "node-methods")]
-            if self.config.own_node.is_some() && header.number < chain.lowest() && at == wanted {
+            if self.config.own_state.is_some() && header.number < chain.lowest() && at == wanted {
                 // The host's own node is trusted below the start.
                 return Branch::Held;
             }

@@ -24,19 +24,13 @@ pub struct RoutedRequest {
     /// The request.
     pub request: UpstreamRequest,
     /// An upstream that may answer instead, if this one is slow; requests of one fetch have the same.
-    #[cfg(feature = "hosted")]
     pub spare: Option<usize>,
 }
 
 impl RoutedRequest {
     /// A request that only this upstream may answer.
     pub fn new(upstream: usize, request: UpstreamRequest) -> Self {
-        Self {
-            upstream,
-            request,
-            #[cfg(feature = "hosted")]
-            spare: None,
-        }
+        Self { upstream, request, spare: None }
     }
 }
 
@@ -82,14 +76,12 @@ impl Fetch {
 
     /// The upstream that may answer the present requests instead: the next one, unless it rests. A response in another
     /// form that is to clear the present upstream of a doubt can only come from itself.
-    #[cfg(feature = "hosted")]
     pub fn spare(&self, pinned: &PinnedHead) -> Option<usize> {
         let next = self.others.front().copied().filter(|next| !pinned.rests(*next));
         next.filter(|_| self.doubt.is_none())
     }
 
     /// Notes that the spare upstream answers the present requests. The slow one is asked next, if that is of no use.
-    #[cfg(feature = "hosted")]
     pub fn hand_to_spare(&mut self) {
         if let Some(spare) = self.others.pop_front() {
             self.others.push_front(core::mem::replace(&mut self.current.upstream, spare));

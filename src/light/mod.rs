@@ -13,12 +13,8 @@ mod header_batch;
 mod header_window;
 #[cfg(test)]
 mod header_window_test;
-#[cfg(feature = "node-methods")]
-mod index_questions;
 mod meter;
 mod outbox;
-#[cfg(feature = "node-methods")]
-mod own_node;
 mod pinned_head;
 pub mod plan;
 pub mod prove;
@@ -42,17 +38,8 @@ pub use floor::LowWork;
 pub use header_batch::{
     Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS, decode_headers, encode_headers, encode_raw_headers,
 };
-#[cfg(feature = "node-methods")]
-pub(crate) use index_questions::about_transaction;
-#[cfg(feature = "node-methods")]
-pub use index_questions::{
-    AskedBlock, BlockPart, BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
-    INDEX_TRANSACTION, LogQuestion, LogReply, TraceQuestion, TraceReply, hash_of_params, is_index_question,
-};
 pub use meter::Progress;
 pub use outbox::Outbox;
-#[cfg(feature = "node-methods")]
-pub use own_node::OwnNode;
 pub use pinned_head::{ClientConfig, MAX_AGE, PinnedHead, Unproven, UnprovenError};
 pub use record::{Evidence, Record};
 pub use sends::SEND_GRACE;
@@ -64,8 +51,6 @@ pub use sync::{
     Capabilities, DEFAULT_BATCH, HeaderSync, KeptFault, MAX_PAGE_BYTES, Observation, PAGE_HEADERS, Page,
     REPROVEN, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamState,
 };
-#[cfg(feature = "hosted")]
-pub use sync::{MAX_TOLD, ToldError};
 pub use upstream::{
     MAX_ERROR_TEXT, NO_RESPONSE, OnResponse, RawResponse, RequestFailure, Subject, UpstreamRequest,
     UpstreamResponse, decode_batch, encode_batch, read_batch, subject,

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     consensus::{ChainView, Checkpoint, HeaderChain, Network},
     exec::CallPolicy,
+    trie::TrieStore,
 };
 
 /// The host's settings of a client.
@@ -33,22 +34,17 @@ pub struct ClientConfig {
     pub max_age: u64,
     /// What to answer if no upstream gives a proof.
     pub unproven: Unproven,
-    /// The full node beside the client, if the only upstream is the host's own.
-    #[cfg(feature = "node-methods")]
-    pub own_node: Option<super::OwnNode>,
+    /// The state that the operator's own full node keeps on disk, if that node is the only upstream. State is read from
+    /// there too, and blocks below the start are taken from the node as it shows them.
+    pub own_state: Option<Arc<dyn TrieStore>>,
     /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::tell_sent`]), because it
     /// shares filters with other hosts. Otherwise the client knows its own.
-    #[cfg(feature = "hosted")]
     pub host_tells_sent: bool,
     /// Whether messages ask upstreams that are equally good in turn, instead of all asking the first of them.
-    #[cfg(feature = "hosted")]
     pub balance: bool,
-    /// Whether the host has an index of blocks. It is asked for what is too old or too much to be proven here, and its
-    /// answers are marked `unproven`; and bodies are requested by the block's hash first, by which it finds them.
-    #[cfg(feature = "node-methods")]
-    pub index: bool,
+    /// Whether bodies are requested by the block's hash first, by which an index of blocks finds them.
+    pub bodies_by_hash: bool,
     /// The bans of the host.
-    #[cfg(feature = "node-methods")]
     pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
 }
 
@@ -128,10 +124,7 @@ impl PinnedHead {
     /// Pins the head of a synchronization machine for a request that arrives at `now`. The machine's own time may be
     /// older: synchronization may have waited for an upstream, or the computer may have slept.
     pub fn new(sync: &HeaderSync, config: Arc<ClientConfig>, now: Now) -> Self {
-        #[cfg(feature = "hosted")]
         let roster = if config.balance { sync.roster_in_turn(now.millis) } else { sync.roster() };
-        #[cfg(not(feature = "hosted"))]
-        let roster = sync.roster();
         Self {
             network: sync.network().clone(),
             config,
@@ -154,7 +147,6 @@ impl PinnedHead {
     }
 
     /// The same state of synchronization, seen with an earlier state of the chain.
-    #[cfg(feature = "hosted")]
     pub(crate) fn showing(mut self, chain: ChainView, now: Now) -> Self {
         self.age = age(Some(&chain), now);
         self.chain = Some(chain);
@@ -171,22 +163,14 @@ impl PinnedHead {
         ProofContext { network: &self.network, chain: self.chain.as_ref() }
     }
 
-    /// The full node beside the client.
-    #[cfg(feature = "node-methods")]
-    pub(crate) fn own_node(&self) -> Option<&super::OwnNode> {
-        self.config.own_node.as_ref()
-    }
-
-    /// Whether the host has an index of blocks.
-    #[cfg(feature = "node-methods")]
-    pub(crate) fn has_index(&self) -> bool {
-        self.config.index
+    /// The state that the host's own node keeps.
+    pub(crate) fn own_state(&self) -> Option<&dyn TrieStore> {
+        self.config.own_state.as_deref()
     }
 
     /// Whether the upstream is the host's own node, which is trusted for blocks below the start.
-    #[cfg(feature = "node-methods")]
     pub(crate) fn trusts_below(&self, number: u64) -> bool {
-        self.own_node().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
+        self.own_state().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
     }
 
     /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.

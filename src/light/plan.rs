@@ -46,10 +46,7 @@ pub fn fetches(lacking: &Facts, known: &Known<'_>, pinned: &PinnedHead) -> Vec<U
         .into_iter()
         .map(|target| {
             let transactions = transactions(&target, known);
-            #[cfg(feature = "node-methods")]
-            let indexed = pinned.has_index() && matches!(target, FetchTarget::One(Fact::Body(_)));
-            #[cfg(not(feature = "node-methods"))]
-            let indexed = false;
+            let indexed = pinned.config.bodies_by_hash && matches!(target, FetchTarget::One(Fact::Body(_)));
             let by_hash = indexed || target.block().is_some_and(aside);
             UpstreamFetch::ordered(target, &transactions, by_hash)
         })

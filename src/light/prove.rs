@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-#[cfg(feature = "node-methods")]
 use super::upstream_fetch::RAW_HEADER_AT;
 use super::{
     store::{FactStore, Known, Location},
@@ -49,7 +48,6 @@ pub fn responses(
             let header = unheld_header(fetch, *hash, context)?;
             facts.headers.insert(*hash, header.map(Arc::new));
         }
-        #[cfg(feature = "node-methods")]
         FetchTarget::One(Fact::HeaderAt(number)) => {
             let header = Arc::new(header_at(fetch, *number, context.network)?);
             facts.headers_at.insert(*number, VerifiedHeader::of_own_node(header));
@@ -107,10 +105,7 @@ fn first(fetch: &UpstreamFetch) -> Result<&RawValue, Cause> {
 /// The verified header that commits to a fact.
 fn held(context: ProofContext<'_>, known: &Known<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
     let header = context.chain.and_then(|chain| chain.by_hash(&block.hash));
-    #[cfg(feature = "node-methods")]
     let header = header.or_else(|| known.header_at(block.number).filter(|own| own.hash() == block.hash));
-    #[cfg(not(feature = "node-methods"))]
-    let _ = known;
     header.cloned().ok_or(Cause::Needs(Fact::Header(block.hash)))
 }
 
@@ -232,7 +227,6 @@ fn unheld_header(
 }
 
 /// A header by its height, as the host's own node shows it.
-#[cfg(feature = "node-methods")]
 fn header_at(fetch: &UpstreamFetch, number: u64, network: &Network) -> Result<SealedHeader, Cause> {
     let found = match (fetch.attempt(), fetch.responses().nth(1)) {
         (RAW_HEADER_AT, Some(object)) => {

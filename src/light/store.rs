@@ -6,11 +6,8 @@ use alloy_primitives::U256;
 use alloy_primitives::{Address, B256, Bytes};
 
 use super::derived::Derived;
-#[cfg(feature = "node-methods")]
 use super::upstream::UpstreamRequest;
-#[cfg(feature = "node-methods")]
 use crate::consensus::VerifiedHeader;
-#[cfg(feature = "node-methods")]
 use serde_json::value::RawValue;
 
 use crate::{
@@ -38,10 +35,8 @@ pub struct FactStore {
     /// Headers off the held chain by hash; `None` if the upstreams do not know the block.
     pub(crate) headers: BTreeMap<B256, Option<Arc<SealedHeader>>>,
     /// Headers below the start by height, as the host's own node shows them.
-    #[cfg(feature = "node-methods")]
     pub(crate) headers_at: BTreeMap<u64, VerifiedHeader>,
     /// Responses of the host's own node that cannot change any more, by method and parameters.
-    #[cfg(feature = "node-methods")]
     pub(crate) relayed: BTreeMap<UpstreamRequest, Arc<RawValue>>,
     /// Bodies by block hash.
     pub(crate) bodies: BTreeMap<B256, Arc<VerifiedBody>>,
@@ -113,7 +108,6 @@ const MAX_TOUCHED_TOGETHER: usize = 4_096;
 const GENERATION_ENTRIES: usize = 512;
 
 /// Most headers below the start in a generation of the cache: about 1 kB each.
-#[cfg(feature = "node-methods")]
 const GENERATION_HEADERS: usize = 4_096;
 
 /// Most trie nodes in a generation of the cache: about 100 bytes each, codes up to 24 kB.
@@ -158,11 +152,8 @@ impl FactStore {
     /// Takes everything over from another store.
     pub fn merge(&mut self, other: Self) {
         self.headers.extend(other.headers);
-        #[cfg(feature = "node-methods")]
-        {
-            self.headers_at.extend(other.headers_at);
-            self.relayed.extend(other.relayed);
-        }
+        self.headers_at.extend(other.headers_at);
+        self.relayed.extend(other.relayed);
         self.bodies.extend(other.bodies);
         self.uncles.extend(other.uncles);
         self.receipts.extend(other.receipts);
@@ -184,7 +175,6 @@ impl FactStore {
     }
 
     /// Keeps a response of the host's own node, if it cannot change any more.
-    #[cfg(feature = "node-methods")]
     pub(crate) fn keep_relayed(&mut self, request: UpstreamRequest, response: &RawValue) {
         let bytes = request.params.len().saturating_add(response.get().len()).saturating_add(NODE_BYTES);
         self.block_bytes = self.block_bytes.saturating_add(bytes);
@@ -198,13 +188,10 @@ impl FactStore {
 
     /// Whether there is nothing in the store that a cache would keep.
     fn is_empty(&self) -> bool {
-        #[cfg(feature = "node-methods")]
-        if !self.headers_at.is_empty() || !self.relayed.is_empty() {
-            return false;
-        }
+        let of_node = self.headers_at.is_empty() && self.relayed.is_empty();
         let blocks = self.bodies.is_empty() && self.uncles.is_empty() && self.receipts.is_empty();
         let state = self.nodes.is_empty() && self.derived.is_empty() && self.touched.is_empty();
-        blocks && state && self.locations.is_empty() && self.sent.is_empty()
+        of_node && blocks && state && self.locations.is_empty() && self.sent.is_empty()
     }
 
     /// Approximate memory that blocks and state take in the store, in bytes.
@@ -216,16 +203,15 @@ impl FactStore {
     fn is_full(&self) -> bool {
         let largest = [
             self.headers.len(),
+            self.relayed.len(),
             self.bodies.len(),
             self.uncles.len(),
             self.receipts.len(),
             self.locations.len(),
         ];
-        #[cfg(feature = "node-methods")]
-        if self.headers_at.len() > GENERATION_HEADERS || self.relayed.len() > GENERATION_ENTRIES {
-            return true;
-        }
-        largest.into_iter().any(|n| n > GENERATION_ENTRIES) || self.nodes.len() > GENERATION_NODES
+        largest.into_iter().any(|n| n > GENERATION_ENTRIES)
+            || self.headers_at.len() > GENERATION_HEADERS
+            || self.nodes.len() > GENERATION_NODES
     }
 }
 
@@ -236,7 +222,6 @@ impl FactCache {
     }
 
     /// Limits the blocks and the state that are kept, in bytes. What is there already goes as new facts come.
-    #[cfg(feature = "hosted")]
     pub fn limit(&mut self, bytes: usize) {
         self.generation_bytes = bytes / 2;
     }
@@ -261,7 +246,6 @@ impl FactCache {
         // One caller requested that much; most of it would not serve others.
         if learned.bytes() > self.generation_bytes {
             learned.bodies.clear();
-            #[cfg(feature = "node-methods")]
             learned.relayed.clear();
             learned.receipts.clear();
             learned.block_bytes = 0;
@@ -388,13 +372,11 @@ impl<'a> Known<'a> {
     }
 
     /// A header below the start by its height, as the host's own node shows it.
-    #[cfg(feature = "node-methods")]
     pub fn header_at(&self, number: u64) -> Option<&'a VerifiedHeader> {
         self.stores().into_iter().find_map(|s| s.headers_at.get(&number))
     }
 
     /// A response of the host's own node that cannot change any more.
-    #[cfg(feature = "node-methods")]
     pub(crate) fn relayed(&self, request: &UpstreamRequest) -> Option<&'a RawValue> {
         self.stores().into_iter().find_map(|s| s.relayed.get(request)).map(|response| &**response)
     }

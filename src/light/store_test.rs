@@ -88,7 +88,6 @@ fn the_bytes_of_a_generation_are_limited() {
     assert_eq!((cache.young.bodies.len(), cache.young.bytes(), cache.old.bodies.len()), (1, 1, 1));
 }
 
-#[cfg(feature = "hosted")]
 #[test]
 fn a_host_limits_the_bytes_of_the_cache() {
     let mut cache = FactCache::new();

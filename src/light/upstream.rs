@@ -5,7 +5,6 @@
 
 use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
 
-#[cfg(feature = "node-methods")]
 use alloy_primitives::Bytes;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -38,7 +37,6 @@ pub enum RequestFailure {
         message: String,
     },
     /// The upstream ran code that reverted, and gives the code's output. Only the host's own node is asked to run code.
-    #[cfg(feature = "node-methods")]
     #[error("upstream error {code}: {message}")]
     Reverted {
         /// JSON-RPC code.

@@ -162,7 +162,6 @@ impl FetchTarget {
     pub(super) fn block(&self) -> Option<&BlockRef> {
         match self {
             Self::One(Fact::Header(_) | Fact::Location(_)) => None,
-            #[cfg(feature = "node-methods")]
             Self::One(Fact::HeaderAt(_)) => None,
             Self::One(
                 Fact::Body(block) | Fact::Uncles(block, _) | Fact::Receipts(block) | Fact::State(block, _),
@@ -207,7 +206,6 @@ pub(super) const RAW_UNCLES: usize = 3;
 pub(super) const RAW_HEADER: usize = 2;
 
 /// The last attempt for a header by its height, raw for the same reason.
-#[cfg(feature = "node-methods")]
 pub(super) const RAW_HEADER_AT: usize = 1;
 
 fn raw_by_hash(hash: &B256) -> UpstreamRequest {
@@ -223,7 +221,6 @@ fn fact_requests(fact: &Fact, attempt: usize, parts: &[B256]) -> Option<Vec<Upst
             let block = UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{hash}",true]"#));
             Some(vec![raw_by_hash(hash), block])
         }
-        #[cfg(feature = "node-methods")]
         (Fact::HeaderAt(number), 0..=RAW_HEADER_AT) => {
             let block = UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#));
             let raw = UpstreamRequest::new("rsk_getRawBlockHeaderByNumber", format!(r#"["{number:#x}"]"#));

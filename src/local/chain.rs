@@ -8,7 +8,6 @@ use alloy_primitives::{Address, B256};
 use super::error::ImportError;
 use super::events::{ChainEvent, EventBlock, Events};
 use super::impersonated::marked_sender;
-#[cfg(feature = "hosted")]
 use super::index::BlockIndex;
 use super::sides::{MAX_SIDE_BLOCKS, MAX_SIDE_BYTES, Sides};
 use super::snapshot::ChainSnapshot;
@@ -18,9 +17,7 @@ use crate::consensus::{
     VerifiedHeader, VerifiedReceipts,
 };
 use crate::evm::precompiles::Unsimulated;
-#[cfg(feature = "hosted")]
-use crate::exec::Recovery;
-use crate::exec::{BlockContext, BlockInput, ExecutedBlock, NoObserver, OnUnsimulated, execute_in};
+use crate::exec::{BlockContext, BlockInput, ExecutedBlock, NoObserver, OnUnsimulated, Recovery, execute_in};
 use crate::trie::Trie;
 use crate::types::{Asker, Block, Header, Receipt, SealedHeader, Transaction};
 
@@ -60,7 +57,6 @@ pub struct LocalChain {
     /// Blocks executed since the last [`Self::take_settled`], for the host to store.
     settled: Vec<Settled>,
     sides: Sides,
-    #[cfg(feature = "hosted")]
     recovery: Option<Arc<dyn Recovery>>,
 }
 
@@ -85,9 +81,7 @@ impl LocalChain {
             states: Default::default(),
             transactions: Default::default(),
             heights: Default::default(),
-            #[cfg(feature = "hosted")]
             index: None,
-            #[cfg(feature = "node-methods")]
             codes: None,
             events: Events::default(),
         };
@@ -98,7 +92,6 @@ impl LocalChain {
             lowest_state: 0,
             settled: Vec::new(),
             sides: Sides::default(),
-            #[cfg(feature = "hosted")]
             recovery: None,
         };
         let header = chain.headers.head().clone();
@@ -121,19 +114,16 @@ impl LocalChain {
 
     /// Sets the index to which blocks are added when they become canonical. It must already know the present
     /// canonical blocks, or name each of them as a candidate of every search.
-    #[cfg(feature = "hosted")]
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.now.index = Some(index);
     }
 
     /// Sets the cache of analysed code that calls on the chain share.
-    #[cfg(feature = "node-methods")]
     pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
         self.now.codes = Some(codes);
     }
 
     /// Sets the recovery of the senders of imported transactions.
-    #[cfg(feature = "hosted")]
     pub fn set_recovery(&mut self, recovery: Arc<dyn Recovery>) {
         self.recovery = Some(recovery);
     }
@@ -186,10 +176,7 @@ impl LocalChain {
         if network.active(Rule::Rskip126, header.number) {
             context.unsimulated = OnUnsimulated::Fail;
         }
-        #[cfg(feature = "hosted")]
-        {
-            context.recovery = self.recovery.as_deref();
-        }
+        context.recovery = self.recovery.as_deref();
         let executed = execute_in(&context, state, &input, &mut NoObserver).map_err(fail)?;
         executed.check(&header, network).map_err(fail)?;
         Ok(self.accept(checked, body.transactions, executed))
@@ -311,7 +298,6 @@ impl LocalChain {
         }
         removed.iter().rev().for_each(|header| self.note(header, ChainEvent::Removed));
         other.now.events = core::mem::take(&mut self.now.events);
-        #[cfg(feature = "hosted")]
         other.recovery.clone_from(&self.recovery);
         *self = other;
         for number in fork.saturating_add(1)..=new.head().number {
@@ -380,7 +366,6 @@ impl LocalChain {
         for (index, transaction) in stored.body.hashes().iter().enumerate() {
             self.now.transactions.insert(*transaction, (*block, index));
         }
-        #[cfg(feature = "hosted")]
         if let (Some(index), Some(header)) = (&self.now.index, self.headers.by_hash(block)) {
             index.add(header.number, &stored);
         }

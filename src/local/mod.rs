@@ -18,7 +18,6 @@ mod chain;
 mod error;
 mod events;
 mod impersonated;
-#[cfg(feature = "hosted")]
 mod index;
 mod sides;
 mod snapshot;
@@ -29,7 +28,6 @@ pub use chain::{Imported, LocalChain, Settled};
 pub use error::ImportError;
 pub use events::{ChainEvent, EventBlock, Events, MAX_EVENTS};
 pub use impersonated::{mark_sender, marked_sender};
-#[cfg(feature = "hosted")]
 pub use index::BlockIndex;
 pub use snapshot::ChainSnapshot;
 pub use stored_block::{StoredBlock, Term};

@@ -7,7 +7,6 @@ use alloy_primitives::{Address, B256};
 
 use super::ancestry::BranchAncestry;
 use super::events::Events;
-#[cfg(feature = "hosted")]
 use super::index::BlockIndex;
 use super::stored_block::StoredBlock;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
@@ -31,10 +30,8 @@ pub struct ChainSnapshot {
     /// All blocks of each height, canonical or not, in the order in which they were added.
     pub(super) heights: Map<u64, Arc<Vec<B256>>>,
     /// The index of the canonical blocks, if the host provides one.
-    #[cfg(feature = "hosted")]
     pub(super) index: Option<Arc<dyn BlockIndex>>,
     /// The analysed code that calls share, if the host keeps any.
-    #[cfg(feature = "node-methods")]
     pub(super) codes: Option<Arc<dyn crate::exec::SharedCodes>>,
     /// What happened last.
     pub(super) events: Events,
@@ -91,13 +88,11 @@ impl ChainSnapshot {
 
     /// The index of the canonical blocks, if the host provides one.
     #[must_use]
-    #[cfg(feature = "hosted")]
     pub const fn index(&self) -> Option<&Arc<dyn BlockIndex>> {
         self.index.as_ref()
     }
 
     /// The analysed code that calls share, if the host keeps any.
-    #[cfg(feature = "node-methods")]
     #[must_use]
     pub const fn codes(&self) -> Option<&Arc<dyn crate::exec::SharedCodes>> {
         self.codes.as_ref()

@@ -69,12 +69,7 @@ impl Place {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
-        let limits = RunLimits {
-            codes: view.codes(),
-            #[cfg(feature = "node-methods")]
-            is_attempt: view.is_attempt(),
-            ..RunLimits::default()
-        };
+        let limits = RunLimits { codes: view.codes(), is_attempt: view.is_attempt(), ..RunLimits::default() };
         self.run_on(view, &*view.state(&self.header)?, limits, run)
     }
 
@@ -189,16 +184,11 @@ impl BlockHashes for Ancestors<'_> {
 }
 
 /// Message, block parameter and overrides.
-#[cfg_attr(
-    not(feature = "node-methods"),
-    expect(unused_variables, reason = "only servers can forbid overrides")
-)]
 pub(super) fn arguments(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
     let overrides = overrides(params)?;
-    #[cfg(feature = "node-methods")]
     if !overrides.accounts.is_empty() && !view.policy().overrides {
         return Err(ParamError::OverrideRefused.into());
     }

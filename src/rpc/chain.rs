@@ -18,7 +18,7 @@ use crate::{
 const PROTOCOL_VERSION: &str = "0x3e";
 
 /// Names of the upstreams for those who may not know their addresses.
-#[cfg(feature = "hosted")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn numbered(view: &dyn View) -> alloc::vec::Vec<String> {
     (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect()
 }
@@ -185,8 +185,11 @@ fn syncing(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     sync_status(view.syncing())
 }
 
-/// The status object, or `false` when the head is current.
-pub(super) fn sync_status(progress: Option<SyncProgress>) -> Result<Done, Failure> {
+/// The result of `eth_syncing`: the status object, or `false` when the head is current.
+///
+/// # Errors
+/// Only if the value cannot be written as JSON.
+pub fn sync_status(progress: Option<SyncProgress>) -> Result<Done, Failure> {
     match progress {
         None => done(&false, Level::Local),
         Some(progress) => done(

@@ -8,14 +8,8 @@ use core::{
 
 use alloy_primitives::B256;
 
-#[cfg(feature = "hosted")]
-mod contents_error;
-#[cfg(feature = "hosted")]
-mod fan_out;
-
-#[cfg(feature = "hosted")]
-pub use self::contents_error::ContentsError;
 use super::{
+    beside::Beside,
     connection::Connection,
     dispatch::Dispatcher,
     message::Message,
@@ -23,16 +17,13 @@ use super::{
     share::{Alone, Lock, Share},
 };
 use crate::{
-    consensus::{Checkpoint, Network},
-    engine::{Filters, MAX_FILTERS},
+    consensus::{BodyError, ChainError, ChainView, Checkpoint, Network, VerifiedBody, VerifiedReceipts},
+    engine::{Filters, LentFilter, MAX_FILTERS},
     light::{
-        ClientConfig, FactCache, FactStore, HeaderSync, KeptFault, Now, Outbox, Page, PinnedHead, ReadPage,
-        Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
+        Batch, ClientConfig, FactCache, FactStore, HeaderSync, KeptFault, Known, Now, Outbox, Page,
+        PinnedHead, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
     },
 };
-
-#[cfg(feature = "hosted")]
-use crate::{consensus::ChainView, engine::CarriedError};
 
 /// Most fact stores that wait for the cache. Further ones are dropped, and their facts are fetched again when needed.
 pub const MAX_WAITING: usize = 256;
@@ -57,9 +48,10 @@ pub struct SharedClient<S: Share> {
     learned: S::Lock<Vec<FactStore>>,
     filters: S::Lock<Filters>,
     /// The chain that messages see in place of the newest one.
-    #[cfg(feature = "hosted")]
     shown: S::Lock<Option<ChainView>>,
-    dispatcher: Dispatcher,
+    dispatcher: Arc<Dispatcher>,
+    /// What the host has beside the client.
+    beside: Option<Arc<dyn Beside>>,
     config: Arc<ClientConfig>,
     /// The connection of messages that come from the host itself.
     connection: Arc<Connection>,
@@ -106,12 +98,24 @@ impl<S: Share> SharedClient<S> {
             cache: S::Lock::new(FactCache::new()),
             learned: S::Lock::new(Vec::new()),
             filters: S::Lock::new(Filters::new(B256::ZERO)),
-            #[cfg(feature = "hosted")]
             shown: S::Lock::new(None),
-            dispatcher: Dispatcher::new(),
+            dispatcher: Arc::default(),
+            beside: None,
             config: Arc::new(config),
             connection: Arc::new(Connection::default().with_subscriptions(MAX_FILTERS)),
         }
+    }
+
+    /// The client, with the methods of this dispatcher instead of those of the core.
+    #[must_use]
+    pub fn with_dispatcher(self, dispatcher: Arc<Dispatcher>) -> Self {
+        Self { dispatcher, ..self }
+    }
+
+    /// The client, with what its host has beside it.
+    #[must_use]
+    pub fn with_beside(self, beside: Arc<dyn Beside>) -> Self {
+        Self { beside: Some(beside), ..self }
     }
 
     /// Derives filter ids from a secret, so that they cannot be guessed. To be called before the first filter is
@@ -165,6 +169,14 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().hint(upstream);
     }
 
+    /// Takes headers that the host has from elsewhere; see [`HeaderSync::take`].
+    ///
+    /// # Errors
+    /// The first header that the chain refuses.
+    pub fn take_headers(&self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
+        self.sync.write().take(headers, now)
+    }
+
     /// Restores what an earlier run has stored. To be called first; see [`HeaderSync::restore`].
     ///
     /// # Errors
@@ -214,25 +226,26 @@ impl<S: Share> SharedClient<S> {
 
     /// The present state of the chain, as a message that arrives now sees it.
     pub fn pin(&self, now: Now) -> PinnedHead {
-        let pinned = PinnedHead::new(&self.sync.read(), self.config.clone(), now);
-        #[cfg(feature = "hosted")]
+        let pinned = self.pin_newest(now);
         if let Some(chain) = self.shown.read().as_ref() {
             return pinned.showing(chain.clone(), now);
         }
         pinned
     }
 
+    /// The newest verified state of the chain, whatever messages are shown.
+    pub fn pin_newest(&self, now: Now) -> PinnedHead {
+        PinnedHead::new(&self.sync.read(), self.config.clone(), now)
+    }
+
     /// The chain as a message of this connection sees it.
     pub fn pin_for(&self, connection: &Connection, now: Now) -> PinnedHead {
         let pinned = self.pin(now);
-        // Only servers have pages of other origins.
-        let is_page = cfg!(feature = "hosted") && connection.foreign_page().is_some();
-        if is_page { pinned.without_words() } else { pinned }
+        if connection.foreign_page().is_some() { pinned.without_words() } else { pinned }
     }
 
     /// Sets the chain that messages see from now on: one that this client has verified before, or, with `None`, the
     /// newest one. Hosts that answer together show the same block in this way.
-    #[cfg(feature = "hosted")]
     pub fn show(&self, chain: Option<ChainView>) {
         *self.shown.write() = chain;
     }
@@ -252,7 +265,12 @@ impl<S: Share> SharedClient<S> {
     /// As [`Self::open`], for a message of a connection.
     pub fn open_from(&self, connection: Arc<Connection>, message: Message, now: Now) -> Session {
         let pinned = self.pin_for(&connection, now);
-        Session::new(&self.dispatcher, connection, pinned, message)
+        Session::new(connection, pinned, message).with_beside(self.beside.clone())
+    }
+
+    /// As [`Self::open`], for a message that sees this state of the chain.
+    pub fn open_pinned(&self, pinned: PinnedHead, message: Message) -> Session {
+        Session::new(self.connection.clone(), pinned, message).with_beside(self.beside.clone())
     }
 
     /// Continues a message; `interrupt` ends long runs.
@@ -273,7 +291,6 @@ impl<S: Share> SharedClient<S> {
         let (facts, observations, pinned) = session.finish();
         let mut sent = false;
         for transaction in &facts.sent {
-            #[cfg(feature = "hosted")]
             if self.config.host_tells_sent {
                 continue;
             }
@@ -285,6 +302,32 @@ impl<S: Share> SharedClient<S> {
         }
         self.keep(facts);
         sent
+    }
+
+    /// The transactions and receipts of a block. `None` unless both were proven.
+    pub fn block(&self, hash: &B256) -> Option<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
+        let (learned, cache) = (self.learned.read(), self.cache.read());
+        let none = FactStore::default();
+        let find = |store: &FactStore| {
+            let known = Known::new(store, &cache);
+            Some((known.body(hash)?.clone(), known.receipts(hash)?.clone()))
+        };
+        learned.iter().chain([&none]).find_map(find)
+    }
+
+    /// Stores the transactions and receipts of a block that the host has from elsewhere.
+    ///
+    /// # Errors
+    /// They are not those of the same block. Nothing is stored.
+    pub fn keep_block(&self, body: VerifiedBody, receipts: VerifiedReceipts) -> Result<(), BodyError> {
+        receipts.matches(&body)?;
+        let block_bytes = body.bytes().saturating_add(receipts.bytes());
+        let mut facts = FactStore { block_bytes, ..FactStore::default() };
+        let block = receipts.block();
+        facts.bodies.insert(block, Arc::new(body));
+        facts.receipts.insert(block, Arc::new(receipts));
+        self.keep(facts);
+        Ok(())
     }
 
     /// Stores facts in the cache: at once if it has no readers, else together with later ones.
@@ -304,42 +347,28 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// Limits the proven blocks and the state that are kept for later messages, in bytes.
-    #[cfg(feature = "hosted")]
     pub fn limit_cache(&self, bytes: usize) {
         self.cache.write().limit(bytes);
     }
 
     /// Tells the subscriptions of each asker, which hosts name to each other by [`Asker::told`](crate::types::Asker::told), of
     /// its transactions that were sent through this host or another one.
-    #[cfg(feature = "hosted")]
     pub fn tell_sent(&self, transactions: &[(B256, u64)]) {
         let mut filters = self.filters.write();
         transactions.iter().for_each(|(hash, asker)| filters.pending_for_subscriptions(*hash, *asker));
     }
 
-    /// The bytes of a filter for another host ([`Filters::carry`]). It does not exist here afterwards.
-    #[cfg(feature = "hosted")]
-    pub fn hand_over(&self, id: u128) -> Option<Vec<u8>> {
+    /// A filter for another host ([`Filters::lend`]). It does not exist here afterwards.
+    pub fn lend_filter(&self, id: u128) -> Option<LentFilter> {
         let mut filters = self.filters.write();
-        let bytes = filters.carry(id);
+        let lent = filters.lend(id);
         filters.forget(id);
-        bytes
+        lent
     }
 
-    /// Takes over a filter from another host; see [`Filters::take_over`]. If it is one of pending transactions, those that
-    /// were `sent` by its asker since its last poll are to be reported.
-    ///
-    /// # Errors
-    /// The bytes are no filter of this version.
-    #[cfg(feature = "hosted")]
-    pub fn take_over(
-        &self,
-        id: u128,
-        bytes: &[u8],
-        sent: &[(B256, u64)],
-        now: Now,
-    ) -> Result<(), CarriedError> {
-        self.filters.write().take_over(id, bytes, sent, now.unix)
+    /// Takes over a filter that another host has lent; see [`Filters::adopt`].
+    pub fn adopt_filter(&self, id: u128, filter: LentFilter, now: Now) {
+        self.filters.write().adopt(id, filter, now.unix);
     }
 
     /// The requests to an upstream for the receipts of transactions that callers of this host have sent. None while

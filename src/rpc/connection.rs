@@ -3,12 +3,16 @@
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::envelope::{BATCH_LIMIT, MAX_BATCH};
 #[cfg(feature = "dev")]
 use super::pages::Pages;
-#[cfg(feature = "hosted")]
-use super::profile::Profile;
+use super::{
+    envelope::{BATCH_LIMIT, MAX_BATCH},
+    method::Method,
+};
 use crate::engine::Owner;
+
+/// Chooses the row that serves a method for a connection; `None`: the connection does not have the method.
+pub type Selection = fn(&'static Method) -> Option<&'static Method>;
 
 /// A connection of a caller: over HTTP, over WebSocket, or of the page that holds a provider. The host makes it and
 /// passes it in with each message.
@@ -18,12 +22,10 @@ use crate::engine::Owner;
 pub struct Connection {
     owner: Owner,
     foreign_page: Option<String>,
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "dev")]
     admitted: bool,
-    #[cfg(feature = "node-methods")]
     guest: bool,
-    #[cfg(feature = "hosted")]
-    profile: Profile,
+    select: Option<Selection>,
     notified: bool,
     batch_limit: Option<usize>,
     closed: AtomicBool,
@@ -50,23 +52,28 @@ impl Connection {
 
     /// Returns the connection, of the operator of the host or of somebody else, for whom methods of
     /// [`Pages::Operator`](super::Pages::Operator) do not exist.
-    #[cfg(feature = "node-methods")]
     #[must_use]
     pub fn with_operator(self, operator: bool) -> Self {
         Self { guest: !operator, ..self }
     }
 
     /// Whether the caller is the operator of the host, and not through a page of another origin.
-    #[cfg(feature = "node-methods")]
     pub fn is_operator(&self) -> bool {
         !self.guest && self.foreign_page.is_none()
     }
 
-    /// Returns the connection, served under this profile.
-    #[cfg(feature = "hosted")]
+    /// Returns the connection, for which a function chooses the rows that serve methods.
     #[must_use]
-    pub fn with_profile(self, profile: Profile) -> Self {
-        Self { profile, ..self }
+    pub fn with_selection(self, select: Selection) -> Self {
+        Self { select: Some(select), ..self }
+    }
+
+    /// The row that serves a method for this connection; `None` if the connection does not have the method.
+    pub(super) fn row(&self, row: &'static Method) -> Option<&'static Method> {
+        match self.select {
+            Some(select) => select(row),
+            None => Some(row),
+        }
     }
 
     /// Returns the connection, able to receive notifications of at most this many subscriptions.
@@ -90,7 +97,6 @@ impl Connection {
 
     /// Returns the connection of a caller with these rights. Filters that an API key made with other rights do not exist
     /// for it.
-    #[cfg(feature = "hosted")]
     #[must_use]
     pub fn with_rights(mut self, rights: u64) -> Self {
         self.owner.rights = rights;
@@ -99,7 +105,7 @@ impl Connection {
 
     /// Returns the connection, of a page that may use keys and change the chain although it is of another origin, because
     /// the operator allows that to every page.
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "dev")]
     #[must_use]
     pub fn admitting_all_pages(self, admitted: bool) -> Self {
         Self { admitted, ..self }
@@ -110,7 +116,6 @@ impl Connection {
     pub(super) fn refuses(&self, pages: Pages) -> Option<&str> {
         let refused = match pages {
             Pages::Any | Pages::Operator => false,
-            #[cfg(feature = "node-methods")]
             Pages::Own if self.admitted => false,
             Pages::Own | Pages::Named => true,
         };
@@ -125,12 +130,6 @@ impl Connection {
     /// Origin of the web page, if the connection belongs to a page that may not call every method.
     pub fn foreign_page(&self) -> Option<&str> {
         self.foreign_page.as_deref()
-    }
-
-    /// The profile that decides which methods the connection is served, and with which limits.
-    #[cfg(feature = "hosted")]
-    pub fn profile(&self) -> Profile {
-        self.profile
     }
 
     /// Whether the connection can receive notifications.

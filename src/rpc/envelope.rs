@@ -12,7 +12,6 @@ use alloc::{
 use core::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-#[cfg(feature = "node-methods")]
 use serde::de::{Error as _, SeqAccess};
 use serde_json::value::RawValue;
 
@@ -129,18 +128,15 @@ impl Envelope {
 
     /// Reads a message in one pass. Returns `None` for a message with any fault; reading it member by member tells where
     /// the fault is. Browser modules have no room for batches here, which their callers do not send.
-    #[cfg_attr(not(feature = "node-methods"), expect(unused_variables, reason = "the limit of a batch"))]
     fn read_once(bytes: &[u8], max_batch: usize) -> Option<Self> {
         let text = core::str::from_utf8(bytes).ok()?;
         match bytes.trim_ascii_start().first()? {
             b'{' => Some(Self::Single(Entry::of(&serde_json::from_str(text).ok()?))),
-            #[cfg(feature = "node-methods")]
             b'[' => Self::read_batch_once(text, max_batch),
             _ => None,
         }
     }
 
-    #[cfg(feature = "node-methods")]
     fn read_batch_once(text: &str, max_batch: usize) -> Option<Self> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let entries = reader.deserialize_seq(Calls { max: max_batch }).ok()?;
@@ -150,12 +146,10 @@ impl Envelope {
 }
 
 /// Reads the calls of a batch without faults.
-#[cfg(feature = "node-methods")]
 struct Calls {
     max: usize,
 }
 
-#[cfg(feature = "node-methods")]
 impl<'de> Visitor<'de> for Calls {
     type Value = Vec<Entry>;
 
@@ -277,9 +271,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 /// Refuses deep nesting before a recursive parser reads the bytes. It takes one pass and no allocation.
 fn check_depth(bytes: &[u8]) -> Result<(), EnvelopeError> {
     // Most messages have fewer brackets. Counting them takes a fraction of the time.
-    if cfg!(feature = "node-methods")
-        && bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= MAX_DEPTH
-    {
+    if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= MAX_DEPTH {
         return Ok(());
     }
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
@@ -518,7 +510,6 @@ mod tests {
     }
 
     /// A message without faults is read in one pass, any other member by member, with the same result.
-    #[cfg(feature = "node-methods")]
     #[test]
     fn one_pass_reads_what_many_passes_read() {
         let by_member = |text: &str| {

@@ -219,11 +219,7 @@ pub enum ParamError {
     #[error("state override for {0} has both state and stateDiff: give one of them")]
     OverrideBoth(alloy_primitives::Address),
     /// A text that is not an IP address or range, or names this machine.
-    #[cfg(feature = "node-methods")]
-    #[error("invalid banned address {0}")]
-    BannedAddress(String),
     /// State overrides where the host does not allow them.
-    #[cfg(feature = "node-methods")]
     #[error("State override is not allowed")]
     OverrideRefused,
     /// State overrides that are too long.
@@ -343,10 +339,6 @@ pub enum RpcError {
     /// More subscriptions than one connection may have.
     #[error("Limit exceeded: {0} subscriptions on this connection")]
     TooManySubscriptions(usize),
-    /// The address cannot be banned.
-    #[cfg(feature = "node-methods")]
-    #[error(transparent)]
-    NotBanned(crate::types::bans::BanRefusal),
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -354,14 +346,6 @@ pub enum RpcError {
     #[cfg(feature = "light")]
     #[error("{}", not_sent(.0))]
     NotSent(RequestFailure),
-    /// The host's own node answered with an error, or not at all.
-    #[cfg(feature = "node-methods")]
-    #[error("{}", own_node(.0))]
-    OwnNode(RequestFailure),
-    /// The host's index gave no answer about blocks that are not proven here.
-    #[cfg(feature = "node-methods")]
-    #[error("{}", no_answer(.0))]
-    Index(RequestFailure),
     /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
@@ -383,6 +367,8 @@ pub enum RpcError {
         code: i32,
         /// The message.
         text: String,
+        /// The data of a call that was reverted.
+        data: Option<Bytes>,
     },
     /// The answer would be larger than allowed.
     #[error("Response size limit of {0} bytes exceeded")]
@@ -404,25 +390,6 @@ fn not_sent(failure: &RequestFailure) -> String {
     match failure {
         RequestFailure::Rpc { message, .. } => message.clone(),
         silent => alloc::format!("Resource unavailable: the transaction was not passed on: {silent}"),
-    }
-}
-
-#[cfg(feature = "node-methods")]
-/// The text of the error of an index that gives no answer.
-fn no_answer(failure: &RequestFailure) -> String {
-    let reason = match failure {
-        RequestFailure::Rpc { message, .. } => message.clone(),
-        RequestFailure::Transport(reason) => reason.clone(),
-        other => alloc::format!("{other}"),
-    };
-    alloc::format!("Resource unavailable: the index gives no answer: {reason}")
-}
-
-#[cfg(feature = "node-methods")]
-fn own_node(failure: &RequestFailure) -> String {
-    match failure {
-        RequestFailure::Rpc { message, .. } | RequestFailure::Reverted { message, .. } => message.clone(),
-        silent => alloc::format!("Resource unavailable: the node gives no answer: {silent}"),
     }
 }
 
@@ -498,10 +465,6 @@ impl RpcError {
             Self::Internal => -32603,
             Self::TooManyLogs { .. } | Self::TooManyBlocks { .. } => -32012,
             Self::TooManyFilters(_) | Self::TooManySubscriptions(_) => -32005,
-            #[cfg(feature = "node-methods")]
-            Self::NotBanned(crate::types::bans::BanRefusal::TooMany) => -32005,
-            #[cfg(feature = "node-methods")]
-            Self::NotBanned(_) => -32602,
             Self::FilterNotFound => -32000,
             #[cfg(feature = "dev")]
             Self::NoWork => -32000,
@@ -515,12 +478,6 @@ impl RpcError {
             Self::Refused(refusal) => refusal.code(),
             #[cfg(feature = "light")]
             Self::NotSent(RequestFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
-            #[cfg(feature = "node-methods")]
-            Self::OwnNode(RequestFailure::Rpc { code, .. } | RequestFailure::Reverted { code, .. }) => {
-                i32::try_from(*code).unwrap_or(-32603)
-            }
-            #[cfg(feature = "node-methods")]
-            Self::OwnNode(_) | Self::Index(_) => -32002,
             #[cfg(feature = "light")]
             Self::NotSent(_) => -32002,
             Self::NoUpstream => -32002,
@@ -530,9 +487,9 @@ impl RpcError {
     /// The `error` object.
     pub fn to_json(&self) -> String {
         let data = match self {
-            Self::Reverted { data, .. } => Some(hex::encode_prefixed(data)),
-            #[cfg(feature = "node-methods")]
-            Self::OwnNode(RequestFailure::Reverted { output, .. }) => Some(hex::encode_prefixed(output)),
+            Self::Reverted { data, .. } | Self::Host { data: Some(data), .. } => {
+                Some(hex::encode_prefixed(data))
+            }
             _ => None,
         };
         error_object(self.code(), &alloc::format!("{self}"), data.as_deref())

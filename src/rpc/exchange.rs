@@ -1,19 +1,18 @@
 //! The requests of a message while they are answered: what sessions of light clients and of local chains have in common.
 
+#[cfg(any(feature = "light", feature = "local"))]
+use alloc::boxed::Box;
 #[cfg(feature = "local")]
-use alloc::{boxed::Box, string::String};
+use alloc::string::String;
 use alloc::{sync::Arc, vec::Vec};
 
 #[cfg(feature = "local")]
 use serde_json::value::RawValue;
 
-#[cfg(feature = "node-methods")]
-use super::older::OlderPart;
 #[cfg(feature = "light")]
-use super::prefetch::Prefetched;
+use super::{beside::Part, prefetch::Prefetched};
 use super::{
     connection::Connection,
-    dispatch::Dispatcher,
     envelope::{Entry, Id, MAX_RESPONSE, Outcome},
     error::RpcError,
     message::{Kind, Message},
@@ -26,7 +25,7 @@ use crate::engine::{Level, Refusal};
 use crate::types::BlockRef;
 
 /// Most bytes of the results of an attempt: they are kept while the rest of the message waits for its turn.
-#[cfg(feature = "node-methods")]
+#[cfg(feature = "local")]
 const MAX_BEGUN: usize = 64 << 10;
 
 /// The requests of a message, each with its state.
@@ -52,9 +51,9 @@ pub(super) struct Member {
     pub(super) level: Option<Level>,
     /// Whether the answer rests on a chain that no trusted block leads to.
     pub(super) by_work: bool,
-    /// What the host's index gave for the older blocks of the request; the state has the rest of the request.
-    #[cfg(feature = "node-methods")]
-    pub(super) older: Option<OlderPart>,
+    /// The part of the answer that is known; the state has the request for the rest.
+    #[cfg(feature = "light")]
+    pub(super) part: Option<Box<dyn Part>>,
     /// The block whose execution, for its receipts, has stopped in the last run.
     #[cfg(all(feature = "light", feature = "local"))]
     pub(super) executing: Option<BlockRef>,
@@ -74,8 +73,8 @@ pub(super) enum State {
 
 impl Exchange {
     /// The requests of a message, as far as their connection may make them.
-    pub(super) fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: Message) -> Self {
-        let member = |entry| Member::new(entry, dispatcher, &connection);
+    pub(super) fn new(connection: Arc<Connection>, message: Message) -> Self {
+        let member = |entry| Member::new(entry, &connection);
         let members = message.entries.into_iter().map(member).collect();
         Self { members, kind: message.kind, held: 0, connection }
     }
@@ -137,7 +136,7 @@ impl Exchange {
 
     /// Runs unfinished requests in order until `interrupt` returns `true` or a result is too long. That request and those
     /// after it stay unfinished. `interrupt` must not return `false` after `true`. Returns whether all are finished.
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "local")]
     pub(super) fn begin_each(
         &mut self,
         interrupt: &dyn Fn() -> bool,
@@ -167,8 +166,8 @@ impl Exchange {
 
     /// Stores the outcome of a request. If the answer would exceed [`MAX_RESPONSE`], the outcome becomes an error.
     pub(super) fn finish(&mut self, place: usize, outcome: Outcome, effect: Option<Effect>) {
-        #[cfg(feature = "node-methods")]
-        let outcome = self.with_older(place, outcome);
+        #[cfg(feature = "light")]
+        let outcome = self.with_part(place, outcome);
         let held = self.held.saturating_add(weight(&outcome));
         let outcome = if held > MAX_RESPONSE {
             self.unmark(place);
@@ -185,26 +184,26 @@ impl Exchange {
         member.state = State::Finished(outcome);
     }
 
-    /// Keeps what there is of the older blocks of a request, and goes on with the rest of it.
-    #[cfg(feature = "node-methods")]
-    pub(super) fn go_on(&mut self, place: usize, older: OlderPart, rest: Request) {
-        let held = self.held.saturating_add(older.list.get().len());
+    /// Keeps a part of an answer, and goes on with the request for the rest.
+    #[cfg(feature = "light")]
+    pub(super) fn go_on(&mut self, place: usize, part: Box<dyn Part>, rest: Request) {
+        let held = self.held.saturating_add(part.bytes());
         if held > MAX_RESPONSE {
             return self.finish(place, Err(RpcError::ResponseSize(MAX_RESPONSE)), None);
         }
         self.held = held;
         if let Some(member) = self.members.get_mut(place) {
-            (member.older, member.state) = (Some(older), State::Pending(rest));
+            (member.part, member.state) = (Some(part), State::Pending(rest));
         }
     }
 
-    /// Puts what there is of the older blocks of a request before the rest.
-    #[cfg(feature = "node-methods")]
-    fn with_older(&mut self, place: usize, outcome: Outcome) -> Outcome {
-        let older = self.members.get_mut(place).and_then(|member| member.older.take());
-        let Some(older) = older else { return outcome };
-        self.held = self.held.saturating_sub(older.list.get().len());
-        let outcome = outcome.and_then(|newer| older.joined(&newer));
+    /// Joins the part of an answer that is known with the rest.
+    #[cfg(feature = "light")]
+    fn with_part(&mut self, place: usize, outcome: Outcome) -> Outcome {
+        let part = self.members.get_mut(place).and_then(|member| member.part.take());
+        let Some(part) = part else { return outcome };
+        self.held = self.held.saturating_sub(part.bytes());
+        let outcome = outcome.and_then(|rest| part.joined(&rest));
         if outcome.is_err() {
             self.unmark(place);
         }
@@ -238,8 +237,8 @@ pub(super) fn interrupted() -> RpcError {
 }
 
 impl Member {
-    fn new(entry: Entry, dispatcher: &Dispatcher, connection: &Connection) -> Self {
-        let request = entry.call.and_then(|call| dispatcher.request(call, connection));
+    fn new(entry: Entry, connection: &Connection) -> Self {
+        let request = entry.call.and_then(|call| Request::of(call, connection));
         let row = request.as_ref().ok().map(|request| request.row);
         let state = match request {
             // A notification has no answer, so that the caller would not learn the subscription's id.
@@ -258,8 +257,8 @@ impl Member {
             effect: None,
             level: None,
             by_work: false,
-            #[cfg(feature = "node-methods")]
-            older: None,
+            #[cfg(feature = "light")]
+            part: None,
             #[cfg(all(feature = "light", feature = "local"))]
             executing: None,
             #[cfg(feature = "light")]

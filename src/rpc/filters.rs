@@ -154,7 +154,7 @@ fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_
 }
 
 /// Whether the parameters of a subscription ask for logs.
-#[cfg(feature = "node-methods")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn is_of_logs(params: Params<'_>) -> bool {
     params.text(0) == LOGS
 }

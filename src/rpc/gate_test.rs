@@ -10,7 +10,7 @@ use super::{
     Client, SessionStep,
     method::Method,
     mined_chain::{Mined, START, ask, block_json, first_step},
-    table::methods,
+    server::methods,
 };
 use crate::{
     consensus::{

@@ -11,13 +11,8 @@ use super::{
     exchange::Exchange,
     log_stream::{self, LogStream, ReplyOrLogs},
     message::Message,
-    method::{Done, Effect, Failure},
+    method::{BRIEF_COST, Done, Effect, Failure},
     reply::Reply,
-};
-#[cfg(feature = "node-methods")]
-use super::{
-    method::BRIEF_COST,
-    polled::{self, HeadTexts, Polled},
     request::Request,
 };
 use crate::{
@@ -28,13 +23,12 @@ use crate::{
 /// The methods above [`BRIEF_COST`] that usually end soon and can be interrupted soon. `eth_getProof` cannot,
 /// `eth_createAccessList` watches each instruction, the logs of one block may take milliseconds to write, and traces run
 /// transactions again.
-#[cfg(feature = "node-methods")]
 const SHORT: [&str; 2] = ["eth_call", "eth_estimateGas"];
 
 /// A message to a local chain that is parsed but not answered.
 ///
 /// ```text
-/// let message = LocalMessage::new(&dispatcher, connection, bytes);
+/// let message = LocalMessage::read_from(&dispatcher, connection, bytes);
 /// if message.reads_only() { message.read(&*snapshot, now, &interrupt) }      // any number at a time
 /// else { client.answer(message, moment, &interrupt); snapshot = client.snapshot() }
 /// ```
@@ -47,12 +41,12 @@ impl LocalMessage {
     /// Reads a message of a connection.
     pub fn read_from(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
         let message = Message::read(message, dispatcher, connection.batch_limit());
-        Self::new(dispatcher, connection, message)
+        Self::new(connection, message)
     }
 
     /// A message of a connection.
-    pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: Message) -> Self {
-        Self { exchange: Exchange::new(dispatcher, connection, message) }
+    pub fn new(connection: Arc<Connection>, message: Message) -> Self {
+        Self { exchange: Exchange::new(connection, message) }
     }
 
     /// Whether no call of the message changes anything, so that a snapshot can answer it.
@@ -67,7 +61,7 @@ impl LocalMessage {
 
     /// Recovers the senders of the message's transactions together, if there are several. The chain need not wait
     /// meanwhile.
-    #[cfg(feature = "hosted")]
+    #[cfg(feature = "dev")]
     pub fn recover(&self, chain_id: u64, recovery: &dyn crate::exec::Recovery) {
         use super::signed::{SIGNED, transaction};
 
@@ -99,7 +93,6 @@ impl LocalMessage {
 
     /// Whether each request only reads and can be interrupted soon, so that [`Self::begin`] is worth trying: look-ups
     /// and calls.
-    #[cfg(feature = "node-methods")]
     pub fn may_be_short(&self) -> bool {
         let may = |request: &Request| request.row.cost <= BRIEF_COST || SHORT.contains(&request.row.name);
         self.reads_only() && self.exchange.requests().all(may)
@@ -108,7 +101,6 @@ impl LocalMessage {
     /// Runs requests of a message that only reads until `interrupt` returns `true`, which it must do from then on.
     /// Returns whether all are finished. [`Self::read`] with the same snapshot and time runs the others and gives the
     /// answer.
-    #[cfg(feature = "node-methods")]
     pub fn begin(&mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> bool {
         let view = snapshot.attempt(self.asker(), now, interrupt);
         self.exchange.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)))
@@ -162,8 +154,6 @@ fn outcome(result: Result<Done, Failure>) -> (Outcome, Option<Effect>) {
 pub struct LocalClient {
     dispatcher: Arc<Dispatcher>,
     node: Box<dyn Node>,
-    #[cfg(feature = "node-methods")]
-    heads: HeadTexts,
 }
 
 impl core::fmt::Debug for LocalClient {
@@ -173,14 +163,15 @@ impl core::fmt::Debug for LocalClient {
 }
 
 impl LocalClient {
-    /// A client of a node.
+    /// A client of a node, with the methods of the core.
     pub fn new(node: Box<dyn Node>) -> Self {
-        Self {
-            dispatcher: Arc::new(Dispatcher::new()),
-            node,
-            #[cfg(feature = "node-methods")]
-            heads: HeadTexts::default(),
-        }
+        Self { dispatcher: Arc::default(), node }
+    }
+
+    /// The client, with the methods of this dispatcher instead of those of the core.
+    #[must_use]
+    pub fn with_dispatcher(self, dispatcher: Arc<Dispatcher>) -> Self {
+        Self { dispatcher, ..self }
     }
 
     /// The dispatcher, so that hosts can parse messages while the node is busy.
@@ -201,28 +192,6 @@ impl LocalClient {
     /// The node, for changes that no message makes: ticks of the clock, imported blocks.
     pub fn node(&mut self) -> &mut dyn Node {
         &mut *self.node
-    }
-
-    /// What is new of a subscription of a connection, if a poll of it is short: it reports no logs,
-    /// and little has happened since the last one. `snapshot` is the present chain; `now` is in seconds since 1970.
-    /// Returns `None` otherwise: the subscription stays as it is, and a message can ask for its news.
-    #[cfg(feature = "node-methods")]
-    pub fn poll(
-        &mut self,
-        connection: &Connection,
-        subscription: u128,
-        snapshot: &dyn Snapshot,
-        now: u64,
-    ) -> Option<Polled> {
-        let (owner, filters) = (connection.owner(), self.node.filters());
-        filters.ask_as(owner);
-        polled::poll(
-            filters,
-            &*snapshot.view_of(owner.asker, now, &|| false),
-            now,
-            subscription,
-            &mut self.heads,
-        )
     }
 
     /// Ends the subscriptions of a closed connection.
@@ -257,9 +226,9 @@ mod tests {
     use crate::rpc::{envelope::BATCH_LIMIT, exchange::interrupted};
 
     fn read(message: &str) -> Exchange {
-        let dispatcher = Dispatcher::new();
+        let dispatcher = Dispatcher::default();
         let message = Message::read(message.as_bytes(), &dispatcher, BATCH_LIMIT);
-        Exchange::new(&dispatcher, Arc::default(), message)
+        Exchange::new(Arc::default(), message)
     }
 
     /// A batch of four calls with the ids 1 to 4.
@@ -347,7 +316,7 @@ mod tests {
 
     #[test]
     fn traces_proofs_logs_and_filters_are_never_tried() {
-        let dispatcher = Dispatcher::new();
+        let dispatcher = Dispatcher::default();
         let short = |method: &str| {
             let text = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[1]}}"#);
             LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()
@@ -372,7 +341,7 @@ mod tests {
 
     #[test]
     fn brief_messages_run_no_code_and_mine_at_most_one_block() {
-        let dispatcher = Dispatcher::new();
+        let dispatcher = Dispatcher::default();
         let brief =
             |text: &str| LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).is_brief();
         let call = |method: &str, params: &str| {

@@ -62,8 +62,8 @@ enum OneOrMany {
 /// the range open.
 ///
 /// # Errors
-/// Those of the parameters, and those of [`find`].
-pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
+/// Those of the parameters, and those of the look-up of a block.
+pub fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let head = view.height()?;
     let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
@@ -112,14 +112,14 @@ pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>
 }
 
 /// The contracts whose logs a filter selects; `None` if it selects those of all, or cannot be read.
-#[cfg(feature = "node-methods")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn senders(params: Params<'_>, position: usize) -> Option<Vec<Address>> {
     let given: FilterObject<'_> = params.object(position, "a log filter").ok()??;
     addresses(given.address).ok().filter(|addresses| !addresses.is_empty())
 }
 
 /// The ends of a filter's range, as far as the filter has some that can be read.
-#[cfg(feature = "node-methods")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn ends(params: Params<'_>, position: usize) -> Vec<BlockParam> {
     let given = params.object::<FilterObject<'_>>(position, "a log filter").ok().flatten();
     let ends = given.into_iter().flat_map(|given| [given.from_block, given.to_block]);
@@ -189,7 +189,7 @@ fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 }
 
 /// The JSON-RPC error of a range of logs that has no answer.
-pub(super) fn range_failure(stop: RangeStop) -> Failure {
+pub fn range_failure(stop: RangeStop) -> Failure {
     match stop {
         RangeStop::Stop(stop) => Failure::Stop(stop),
         RangeStop::TooMany { fits } => RpcError::TooManyLogs { max: MAX_LOGS, fits }.into(),

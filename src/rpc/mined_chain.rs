@@ -1,6 +1,23 @@
 //! A chain that is mined for a test, and the only upstream of its client.
+#![allow(clippy::new_without_default, reason = "nothing needs a default")]
+#![cfg_attr(
+    not(test),
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used,
+        reason = "only tests use it, which may panic"
+    )
+)]
 
-use std::sync::Arc;
+use alloc::{
+    format,
+    string::{String, ToString as _},
+    sync::Arc,
+    vec,
+    vec::Vec,
+};
 
 use alloy_primitives::hex;
 use serde_json::{Value, json, value::RawValue};
@@ -23,14 +40,14 @@ use crate::{
     },
 };
 
-pub(super) const START: u64 = 5_000;
+pub const START: u64 = 5_000;
 
 /// The difficulty of the checkpoint's block.
-pub(super) const PROMISED: u64 = 800;
+pub const PROMISED: u64 = 800;
 
 /// How the upstream responds to a request for binary headers.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Habit {
+pub enum Habit {
     Exact,
     /// All headers, however few are requested.
     Generous,
@@ -43,39 +60,39 @@ pub(super) enum Habit {
 }
 
 /// A chain as its only upstream serves it, in binary, each block with its uncles.
-pub(super) struct Mined {
-    pub(super) network: Network,
-    pub(super) blocks: Vec<(SealedHeader, Vec<SealedHeader>)>,
-    pub(super) asked: Vec<UpstreamRequest>,
-    pub(super) habit: Habit,
+pub struct Mined {
+    pub network: Network,
+    pub blocks: Vec<(SealedHeader, Vec<SealedHeader>)>,
+    pub asked: Vec<UpstreamRequest>,
+    pub habit: Habit,
     /// Headers are served without uncles. The uncles can be requested one by one, and are taken from this client; the
     /// flag selects an error instead of `null` where there is no uncle.
-    pub(super) bare: bool,
-    pub(super) family: Option<(Client, bool)>,
+    pub bare: bool,
+    pub family: Option<(Client, bool)>,
     /// Headers off the chain, which are served by hash.
-    pub(super) side: Vec<SealedHeader>,
+    pub side: Vec<SealedHeader>,
     /// The uncles of one such header.
-    pub(super) side_uncles: Option<(SealedHeader, Vec<SealedHeader>)>,
+    pub side_uncles: Option<(SealedHeader, Vec<SealedHeader>)>,
     /// How many blocks above its head the upstream announces without having them.
-    pub(super) boast: u64,
+    pub boast: u64,
     /// Whether raw headers are served by hash.
-    pub(super) raw: bool,
+    pub raw: bool,
     /// The block in which every transaction is reported; `None` for the newest one.
-    pub(super) place: Option<(u64, B256)>,
+    pub place: Option<(u64, B256)>,
     /// How the first upstream changes the blocks that it serves by hash.
-    pub(super) disguise: Option<fn(&mut Value)>,
+    pub disguise: Option<fn(&mut Value)>,
 }
 
 impl Mined {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self::under(&[])
     }
 
-    pub(super) fn under(rules: &[(Rule, u64)]) -> Self {
+    pub fn under(rules: &[(Rule, u64)]) -> Self {
         Self::from(START, easy_network(&[], &[&[(Rule::Rskip110, u64::MAX)], rules].concat()))
     }
 
-    pub(super) fn from(number: u64, network: Network) -> Self {
+    pub fn from(number: u64, network: Network) -> Self {
         let base = mine(Header { difficulty: PROMISED.into(), ..header(&network, number) });
         let (blocks, asked, habit) = (vec![(base, Vec::new())], Vec::new(), Habit::Exact);
         let (side, side_uncles, boast) = (Vec::new(), None, 0);
@@ -96,7 +113,7 @@ impl Mined {
     }
 
     /// The next block by all rules, after a change.
-    pub(super) fn next(&self, change: impl FnOnce(&mut Header)) -> SealedHeader {
+    pub fn next(&self, change: impl FnOnce(&mut Header)) -> SealedHeader {
         let parent = &self.blocks.last().unwrap().0;
         let mut header = child(&self.network, parent);
         change(&mut header);
@@ -105,7 +122,7 @@ impl Mined {
     }
 
     /// Adds blocks with this many seconds between them.
-    pub(super) fn grow(&mut self, blocks: usize, seconds: u64) {
+    pub fn grow(&mut self, blocks: usize, seconds: u64) {
         for _ in 0..blocks {
             let next = self.next(|header| header.timestamp = header.timestamp - 14 + seconds);
             self.blocks.push((next, Vec::new()));
@@ -113,7 +130,7 @@ impl Mined {
     }
 
     /// Mines a branch of this many blocks, which ends one below the head and is served by hash. Its state is empty.
-    pub(super) fn fork(&mut self, blocks: usize) -> Vec<SealedHeader> {
+    pub fn fork(&mut self, blocks: usize) -> Vec<SealedHeader> {
         let mut parent = self.blocks[self.blocks.len() - 2 - blocks].0.clone();
         let mut branch = Vec::new();
         for _ in 0..blocks {
@@ -128,13 +145,13 @@ impl Mined {
     }
 
     /// Adds a block that names an uncle and states this uncle count.
-    pub(super) fn adopt(&mut self, count: u32, uncle: SealedHeader) {
+    pub fn adopt(&mut self, count: u32, uncle: SealedHeader) {
         let list = [uncle.header().clone()];
         let next = self.next(|header| (header.uncle_count, header.uncles_hash) = (count, uncles_hash(&list)));
         self.blocks.push((next, vec![uncle]));
     }
 
-    pub(super) fn head(&self) -> &SealedHeader {
+    pub fn head(&self) -> &SealedHeader {
         &self.blocks.last().unwrap().0
     }
 
@@ -151,7 +168,7 @@ impl Mined {
         }
     }
 
-    pub(super) fn answer(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
+    pub fn answer(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         self.asked.push(call.clone());
         let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
         let number = |index: usize| {
@@ -210,7 +227,7 @@ impl Mined {
     }
 
     /// First number and count of each window of headers that was requested in binary.
-    pub(super) fn windows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn windows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let asked = self.asked.iter().filter(|call| call.method == "rootlight_getHeaders");
         asked.map(|call| {
             let params: [String; 2] = serde_json::from_str(&call.params).unwrap();
@@ -220,12 +237,12 @@ impl Mined {
     }
 
     /// A client that trusts the first block and has this chain as its only upstream.
-    pub(super) fn start(&self) -> Client {
+    pub fn start(&self) -> Client {
         self.start_with(1)
     }
 
     /// As [`Self::start`], with this many upstreams.
-    pub(super) fn start_with(&self, upstreams: usize) -> Client {
+    pub fn start_with(&self, upstreams: usize) -> Client {
         // Unproven answers are trusted where there is no proof; this lifts no other refusal.
         let unproven = Unproven::Trust;
         self.start_as(ClientConfig {
@@ -236,29 +253,32 @@ impl Mined {
     }
 
     /// As [`Self::start`], with another configuration.
-    pub(super) fn start_as(&self, config: ClientConfig) -> Client {
+    pub fn start_as(&self, config: ClientConfig) -> Client {
         let base = &self.blocks.iter().find(|(header, _)| header.number == START).unwrap().0;
         let checkpoint =
             Checkpoint { number: START, hash: base.hash(), total_difficulty: Some(U256::from(1_000)) };
         let network = Arc::new(self.network.clone());
-        Client::with_upstreams(network, checkpoint, config, SyncOptions::default())
+        let client = Client::with_upstreams(network, checkpoint, config, SyncOptions::default());
+        #[cfg(feature = "dev")]
+        let client = client.with_dispatcher(super::server::dispatcher());
+        client
     }
 
     /// The answer to a request, after fetching everything that it needs.
-    pub(super) fn ask(&mut self, client: &mut Client, method: &str, params: Value) -> Value {
+    pub fn ask(&mut self, client: &mut Client, method: &str, params: Value) -> Value {
         let now = client.sync().now();
         self.ask_at(client, method, params, now)
     }
 
     /// The answer to a request that arrives at `now`.
-    pub(super) fn ask_at(&mut self, client: &mut Client, method: &str, params: Value, now: Now) -> Value {
+    pub fn ask_at(&mut self, client: &mut Client, method: &str, params: Value, now: Now) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = client.open(message.as_bytes(), now);
         self.answers(client, &mut session)
     }
 
     /// The answer to an open message.
-    pub(super) fn answers(&mut self, client: &mut Client, session: &mut Session) -> Value {
+    pub fn answers(&mut self, client: &mut Client, session: &mut Session) -> Value {
         loop {
             match client.step(session, &|| false) {
                 SessionStep::Done(answer) => {
@@ -273,30 +293,30 @@ impl Mined {
     }
 
     /// The time of the latest block.
-    pub(super) fn now(&self) -> Now {
+    pub fn now(&self) -> Now {
         let latest = self.blocks.iter().map(|(header, _)| header.timestamp).max();
         Now { unix: latest.unwrap(), millis: 0 }
     }
 
     /// A client that is synchronized at the time of the latest block.
-    pub(super) fn client(&mut self) -> Client {
+    pub fn client(&mut self) -> Client {
         let mut client = self.start();
         self.follow(&mut client);
         client
     }
 
     /// Responds until synchronization requests nothing more.
-    pub(super) fn follow(&mut self, client: &mut Client) {
+    pub fn follow(&mut self, client: &mut Client) {
         self.follow_at(client, 0);
     }
 
     /// As [`Self::follow`], this many milliseconds later.
-    pub(super) fn follow_at(&mut self, client: &mut Client, millis: u64) {
+    pub fn follow_at(&mut self, client: &mut Client, millis: u64) {
         self.follow_of(client, 0, millis);
     }
 
     /// As [`Self::follow_at`], as one of several upstreams.
-    pub(super) fn follow_of(&mut self, client: &mut Client, upstream: usize, millis: u64) {
+    pub fn follow_of(&mut self, client: &mut Client, upstream: usize, millis: u64) {
         let now = Now { millis, ..self.now() };
         for _ in 0..1_000 {
             let SyncStep::Fetch(calls) = client.sync_next(upstream, now) else { return };
@@ -308,20 +328,20 @@ impl Mined {
 }
 
 /// A block object as nodes return it.
-pub(super) fn block_json(header: &SealedHeader) -> String {
+pub fn block_json(header: &SealedHeader) -> String {
     let transactions = RpcTransactions::Hashes(Vec::new());
     let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };
     serde_json::to_string(&RpcBlock::new(header, parts)).unwrap()
 }
 
 /// The first step of a request: its answer, or what has to be fetched first.
-pub(super) fn first_step(client: &mut Client, method: &str, params: Value) -> SessionStep {
+pub fn first_step(client: &mut Client, method: &str, params: Value) -> SessionStep {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut session = client.open(message.as_bytes(), client.sync().now());
     client.step(&mut session, &|| false)
 }
 
-pub(super) fn ask(client: &mut Client, method: &str, params: Value) -> Value {
+pub fn ask(client: &mut Client, method: &str, params: Value) -> Value {
     match first_step(client, method, params) {
         SessionStep::Done(answer) => serde_json::from_str(&answer.into_text().unwrap()).unwrap(),
         SessionStep::Fetch(requests) => panic!("{requests:?}"),
@@ -354,7 +374,7 @@ fn ask_with(
 }
 
 /// A chain, and a header that the next block may name as an uncle.
-pub(super) fn family() -> (Mined, SealedHeader) {
+pub fn family() -> (Mined, SealedHeader) {
     let mut mined = Mined::new();
     mined.grow(10, 14);
     let uncle = {

@@ -2,6 +2,8 @@
 
 #[cfg(all(feature = "light", feature = "local"))]
 mod batches;
+#[cfg(feature = "light")]
+mod beside;
 mod blocks;
 mod call;
 mod call_object;
@@ -21,7 +23,7 @@ mod exchange;
 mod filters;
 #[cfg(all(test, feature = "light"))]
 mod forged_test;
-#[cfg(all(test, feature = "light", feature = "local"))]
+#[cfg(all(test, feature = "dev", feature = "light"))]
 mod gate_test;
 mod headers;
 #[cfg(feature = "light")]
@@ -37,8 +39,9 @@ mod logs;
 mod lookup;
 mod message;
 mod method;
-#[cfg(all(test, feature = "light"))]
-mod mined_chain;
+#[cfg(all(any(test, feature = "testkit"), feature = "light"))]
+#[doc(hidden)]
+pub mod mined_chain;
 #[cfg(all(test, feature = "light"))]
 mod mined_pair_test;
 #[cfg(all(test, feature = "light"))]
@@ -47,29 +50,15 @@ mod mined_scenarios_test;
 mod mined_sync_test;
 #[cfg(all(test, feature = "light"))]
 mod mined_test;
-#[cfg(feature = "node-methods")]
-mod node;
 mod notify;
 #[cfg(feature = "light")]
 mod obstacle;
-#[cfg(feature = "node-methods")]
-mod older;
-#[cfg(all(test, feature = "node-methods"))]
-mod older_test;
-#[cfg(feature = "node-methods")]
-mod older_traces;
-#[cfg(feature = "node-methods")]
-mod own_node;
 mod pages;
 mod params;
 #[cfg(feature = "light")]
 mod poll;
-#[cfg(feature = "node-methods")]
-mod polled;
 #[cfg(feature = "light")]
 mod prefetch;
-#[cfg(feature = "hosted")]
-mod profile;
 mod raw_transaction;
 mod render;
 mod reply;
@@ -77,14 +66,14 @@ mod request;
 mod revert;
 #[cfg(feature = "light")]
 mod rootlight;
+#[cfg(all(feature = "dev", feature = "light"))]
+pub mod server;
 #[cfg(feature = "light")]
 mod session;
 #[cfg(feature = "light")]
 mod share;
 mod signed;
 mod state;
-#[cfg(feature = "node-methods")]
-mod subjects;
 #[cfg(feature = "catalogue")]
 mod support;
 mod table;
@@ -96,11 +85,12 @@ mod witness;
 #[cfg(all(test, feature = "light"))]
 mod work_start_test;
 
-#[cfg(all(feature = "hosted", feature = "light"))]
-pub use client::ContentsError;
+#[cfg(feature = "light")]
+pub use beside::{Answered, Asked, Beside, Part, Question};
+pub use chain::sync_status;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
-pub use connection::Connection;
+pub use connection::{Connection, Selection};
 pub use dispatch::Dispatcher;
 pub use envelope::MAX_RESPONSE;
 pub use error::{EnvelopeError, ParamError, RpcError};
@@ -108,6 +98,7 @@ pub use error::{EnvelopeError, ParamError, RpcError};
 pub use local_client::{LocalClient, LocalMessage};
 #[cfg(feature = "local")]
 pub use log_stream::{LogStream, ReplyOrLogs};
+pub use logs::{range_failure, watch as log_watch};
 pub use message::Message;
 #[cfg(feature = "dev")]
 pub use method::Write;
@@ -116,11 +107,8 @@ pub use notify::{MORE_NOTIFICATIONS, News, changes_of, notification};
 #[cfg(feature = "light")]
 pub use obstacle::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
-#[cfg(feature = "node-methods")]
-pub use polled::Polled;
-#[cfg(feature = "hosted")]
-pub use profile::Profile;
 pub use reply::{Reply, Response};
+pub use request::Request;
 pub use revert::reason as revert_reason;
 #[cfg(feature = "light")]
 pub use session::{Session, SessionStep};
@@ -129,5 +117,7 @@ pub use share::{Alone, Lock, Share};
 #[cfg(feature = "catalogue")]
 pub use support::{Mode, Support};
 pub use table::{UNAVAILABLE, methods};
+#[cfg(feature = "local")]
+pub use trace::{Filter as TraceFilter, traced_block};
 #[cfg(feature = "local")]
 pub use witness::MAX_WITNESS_BYTES;

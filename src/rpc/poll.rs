@@ -1,22 +1,17 @@
 //! Requests that go to several upstreams at once: transactions to forward and, where the host allows it, requests
 //! whose answers cannot be proven.
 
-use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
-#[cfg(feature = "node-methods")]
-use super::older::{self, Answered, OlderPart, OlderRange, Question};
-#[cfg(feature = "node-methods")]
-use super::older_traces::OlderTraces;
-#[cfg(feature = "node-methods")]
-use super::own_node::{check_range, name_at_node, own_node_failed, relays, runs};
 use super::{
+    beside::{Answered, Asked, Part, Question},
     envelope::Outcome,
     error::RpcError,
     logs::pinned_range,
-    method::{Handler, Method},
+    method::Handler,
     params::{BlockParam, block_param, tag_in_any_case},
     request::Request,
     signed,
@@ -29,11 +24,6 @@ use crate::{
         UpstreamResponse, has_taken,
     },
     types::Asker,
-};
-#[cfg(feature = "node-methods")]
-use crate::{
-    engine::{LightView, gate},
-    light::Known,
 };
 
 /// Most upstreams that a transaction is forwarded to: further ones do not make it travel faster.
@@ -64,12 +54,8 @@ enum Kind {
     Send(Sent),
     /// The response on which this many upstreams of different domains agree; without agreement, this error.
     Agree(usize, RpcError),
-    /// The response of the host's own node, whatever it is.
-    #[cfg(feature = "node-methods")]
-    Relay,
-    /// The response of the host's index.
-    #[cfg(feature = "node-methods")]
-    Index(Question),
+    /// A question to what is beside the client.
+    Host(Box<dyn Question>),
 }
 
 /// How a poll ended.
@@ -79,20 +65,15 @@ pub(super) struct Counted {
     pub(super) unproven: bool,
     /// A transaction that an upstream has accepted.
     pub(super) sent: Option<Sent>,
-    /// What there is of the older blocks of a request, which goes on with the newer ones; then `outcome` does not count.
-    #[cfg(feature = "node-methods")]
-    pub(super) part: Option<(OlderPart, Request)>,
+    /// Whether the answer is kept for later requests that ask the same.
+    pub(super) is_final: bool,
+    /// A part of the answer, and the request for the rest; then `outcome` does not count.
+    pub(super) part: Option<(Box<dyn Part>, Request)>,
 }
 
 impl Counted {
     fn new(outcome: Outcome, unproven: bool) -> Self {
-        Self {
-            outcome,
-            unproven,
-            sent: None,
-            #[cfg(feature = "node-methods")]
-            part: None,
-        }
+        Self { outcome, unproven, sent: None, is_final: false, part: None }
     }
 }
 
@@ -119,54 +100,10 @@ impl Poll {
         Ok(Self { member, kind: Kind::Send(sent), requests })
     }
 
-    /// Asks the host's own node. The request names the pinned block. `None` if a parameter cannot be rewritten: then it is
-    /// wrong.
-    ///
-    /// # Errors
-    /// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
-    #[cfg(feature = "node-methods")]
-    fn relay(member: usize, request: &Request, pinned: &PinnedHead) -> Result<Option<Self>, RpcError> {
-        gate::chain(pinned)?;
-        let Some(params) = pinned_params(request.row, request, pinned) else { return Ok(None) };
-        check_range(&params)?;
-        let asked = UpstreamRequest::new(name_at_node(request.row), params);
-        let requests = requests(&asked, pinned.roster().iter().copied().take(1));
-        Ok(Some(Self { member, kind: Kind::Relay, requests }))
-    }
-
-    /// Asks what is beside the client: the host's index for the logs of older blocks, or the host's own node. `None` if the
-    /// request is answered here.
-    #[cfg(feature = "node-methods")]
-    pub(super) fn of_host(
-        member: usize,
-        request: &Request,
-        pinned: &PinnedHead,
-        known: Known<'_>,
-    ) -> Option<Result<Self, RpcError>> {
-        if pinned.has_index() {
-            let view = &LightView::new(pinned, known, &|| false);
-            if let Some(traces) = OlderTraces::of(request, pinned, view) {
-                return Some(traces.map(|traces| {
-                    let asked = traces.asked.to_request();
-                    Self::of_index(member, &asked, Question::Traces(traces.into(), request.row), pinned)
-                }));
-            }
-            let range = OlderRange::of(request, pinned, view)?;
-            let asked = range.to_request();
-            return Some(Ok(Self::of_index(member, &asked, Question::Logs(range.into()), pinned)));
-        }
-        let node = pinned.own_node()?;
-        if !relays(node, request.row) {
-            return None;
-        }
-        Self::relay(member, request, pinned).transpose()
-    }
-
-    /// A question that the host answers from its index, whichever upstream it is addressed to.
-    #[cfg(feature = "node-methods")]
-    fn of_index(member: usize, asked: &UpstreamRequest, question: Question, pinned: &PinnedHead) -> Self {
-        let requests = requests(asked, pinned.roster().iter().copied().take(1));
-        Self { member, kind: Kind::Index(question), requests }
+    /// Asks what is beside the client.
+    pub(super) fn of_host(member: usize, asked: Asked, pinned: &PinnedHead) -> Self {
+        let requests = requests(&asked.request, pinned.roster().iter().copied().take(1));
+        Self { member, kind: Kind::Host(asked.question), requests }
     }
 
     /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
@@ -185,24 +122,13 @@ impl Poll {
             Unproven::Quorum(count) => Some(count.max(1)),
             Unproven::Trust => Some(1),
         };
-        #[cfg(feature = "node-methods")]
-        if pinned.own_node().is_some() {
-            // The node runs what cannot be run here.
-            let asked = runs(request.row) && refusal.lacks_state_or_code();
-            let poll = if asked { Self::relay(member, request, pinned)? } else { None };
-            return poll.ok_or(RpcError::Refused(refusal));
-        }
-        #[cfg(feature = "node-methods")]
-        if let Some((asked, question)) = older::about(request, &refusal).filter(|_| pinned.has_index()) {
-            return Ok(Self::of_index(member, &asked, question, pinned));
-        }
         let without_proof = refusal.lacks_proof();
         let asked = Some(request.row);
         let asked = asked.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
         // Only this host knows its filters.
         let asked = asked.filter(|row| matches!(row.handler, Handler::Read(_)));
         let asked =
-            asked.and_then(|row| Some(UpstreamRequest::new(row.name, pinned_params(row, request, pinned)?)));
+            asked.and_then(|row| Some(UpstreamRequest::new(row.name, request.pinned_params(pinned)?)));
         let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
             return Err(RpcError::Refused(refusal));
         };
@@ -213,16 +139,9 @@ impl Poll {
         Ok(Self { member, kind: Kind::Agree(wanted, RpcError::Refused(refusal)), requests })
     }
 
-    /// The request, if it goes to the host's own node.
-    #[cfg(feature = "node-methods")]
-    pub(super) fn relayed(&self) -> Option<&UpstreamRequest> {
-        self.requests.first().filter(|_| matches!(self.kind, Kind::Relay)).map(|request| &request.request)
-    }
-
-    /// The response of the host's own node, if it is known already.
-    #[cfg(feature = "node-methods")]
-    pub(super) fn known(&self, known: &Known<'_>) -> Option<alloc::boxed::Box<RawValue>> {
-        known.relayed(self.relayed()?).map(alloc::borrow::ToOwned::to_owned)
+    /// The question to what is beside the client, if it is one.
+    pub(super) fn host_request(&self) -> Option<&UpstreamRequest> {
+        self.requests.first().filter(|_| matches!(self.kind, Kind::Host(_))).map(|request| &request.request)
     }
 
     /// The upstream requests of the poll.
@@ -244,24 +163,19 @@ impl Poll {
                 let sent = outcome.is_ok().then_some(transaction);
                 Counted { sent, ..Counted::new(outcome, false) }
             }
-            #[cfg(feature = "node-methods")]
-            Kind::Relay => {
+            Kind::Host(question) => {
                 let silent = || Err(RequestFailure::Transport("no response".into()));
                 let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
-                let unproven = answer.is_ok();
-                Counted::new(answer.map_err(own_node_failed), unproven)
-            }
-            #[cfg(feature = "node-methods")]
-            Kind::Index(question) => {
-                let silent = || Err(RequestFailure::Transport("no response".into()));
-                let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
-                match question.answered(answer) {
+                match question.answered(answer, pinned) {
                     Answered::Whole(outcome) => {
                         let unproven = outcome.is_ok();
                         Counted::new(outcome, unproven)
                     }
-                    Answered::Part(older, rest) => {
-                        Counted { part: Some((older, rest)), ..Counted::new(Err(RpcError::Internal), true) }
+                    Answered::Final(response) => {
+                        Counted { is_final: true, ..Counted::new(Ok(response), true) }
+                    }
+                    Answered::Part(part, rest) => {
+                        Counted { part: Some((part, rest)), ..Counted::new(Err(RpcError::Internal), true) }
                     }
                 }
             }
@@ -290,28 +204,30 @@ fn requests(request: &UpstreamRequest, upstreams: impl Iterator<Item = usize>) -
 const BY_HASH: [&str; 5] =
     ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt", "eth_call"];
 
-/// The parameters of a request with the block of the pinned chain in place of a tag or number, because the heads and
-/// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
-fn pinned_params(row: &Method, request: &Request, pinned: &PinnedHead) -> Option<String> {
-    let mut params: Vec<String> = request.values().iter().map(|value| value.get().into()).collect();
-    for (place, param) in row.params.iter().enumerate() {
-        let given = params.get(place).map_or("null", String::as_str);
-        let about = match param.kind {
-            "BLOCK" => pinned_block(given, BY_HASH.contains(&row.name), pinned.chain()?)?,
-            "LOG_FILTER" => {
-                let chain = pinned.chain()?;
-                pinned_range(given, |bound| pinned_block(bound, false, chain))?
+impl Request {
+    /// The parameters of a request with the block of the pinned chain in place of a tag or number, because the heads and
+    /// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
+    pub fn pinned_params(&self, pinned: &PinnedHead) -> Option<String> {
+        let mut params: Vec<String> = self.values().iter().map(|value| value.get().into()).collect();
+        for (place, param) in self.row.params.iter().enumerate() {
+            let given = params.get(place).map_or("null", String::as_str);
+            let about = match param.kind {
+                "BLOCK" => pinned_block(given, BY_HASH.contains(&self.row.name), pinned.chain()?)?,
+                "LOG_FILTER" => {
+                    let chain = pinned.chain()?;
+                    pinned_range(given, |bound| pinned_block(bound, false, chain))?
+                }
+                _ => continue,
+            };
+            let count = params.len();
+            match params.get_mut(place) {
+                Some(param) => *param = about,
+                None if place == count => params.push(about),
+                None => return None,
             }
-            _ => continue,
-        };
-        let count = params.len();
-        match params.get_mut(place) {
-            Some(param) => *param = about,
-            None if place == count => params.push(about),
-            None => return None,
         }
+        Some(format!("[{}]", params.join(",")))
     }
-    Some(format!("[{}]", params.join(",")))
 }
 
 /// A block of the pinned chain as a parameter: its hash if the method takes one and the block is known, else its
@@ -472,8 +388,8 @@ mod tests {
     #[test]
     fn without_upstreams_an_unproven_answer_is_refused() {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
-        let dispatcher = Dispatcher::new();
-        let exchange = Exchange::new(&dispatcher, Arc::default(), Message::read(message, &dispatcher, 1));
+        let dispatcher = Dispatcher::default();
+        let exchange = Exchange::new(Arc::default(), Message::read(message, &dispatcher, 1));
         let request = exchange.requests().next().unwrap();
         let poll = |pinned: &PinnedHead| {
             Poll::unproven(0, request, pinned, Refusal::NoStateProofs { number: 5 })

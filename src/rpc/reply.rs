@@ -160,7 +160,9 @@ pub(super) fn weight(outcome: &Outcome) -> usize {
     match outcome {
         Ok(value) => value.get().len(),
         // The data appears in hex, and the decoded reason may repeat it as text.
-        Err(RpcError::Reverted { data, .. }) => data.len().saturating_mul(3),
+        Err(RpcError::Reverted { data, .. } | RpcError::Host { data: Some(data), .. }) => {
+            data.len().saturating_mul(3)
+        }
         Err(_) => 0,
     }
 }

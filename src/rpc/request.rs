@@ -5,9 +5,12 @@ use alloc::{boxed::Box, vec::Vec};
 use serde_json::value::RawValue;
 
 use super::{
+    connection::Connection,
+    envelope::Call,
     error::RpcError,
-    method::{Done, Failure, Handler, Method},
+    method::{Done, Failure, Handler, Method, Pages},
     params::{Params, Parsed},
+    table,
 };
 #[cfg(feature = "local")]
 use crate::engine::Node;
@@ -15,7 +18,7 @@ use crate::engine::{Filters, View};
 
 /// A call with its row of the method table.
 #[derive(Debug)]
-pub(super) struct Request {
+pub struct Request {
     pub(super) row: &'static Method,
     values: Vec<Box<RawValue>>,
     /// Parameters that an earlier run has parsed.
@@ -27,18 +30,49 @@ impl Request {
     ///
     /// # Errors
     /// [`RpcError::ParameterCount`].
-    pub(super) fn new(row: &'static Method, values: Vec<Box<RawValue>>) -> Result<Self, RpcError> {
+    pub fn new(row: &'static Method, values: Vec<Box<RawValue>>) -> Result<Self, RpcError> {
         Params::new(&values, row.required(), row.params.len())?;
         Ok(Self { row, values, parsed: Parsed::default() })
     }
 
+    /// Turns a call of a connection into a request.
+    ///
+    /// # Errors
+    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::NoNotifications`],
+    /// [`RpcError::ForeignPage`], [`RpcError::ParameterCount`].
+    pub(super) fn of(call: Call, connection: &Connection) -> Result<Self, RpcError> {
+        let row = call.row.ok_or_else(|| unknown(&call.method))?;
+        // The operator has these methods under every profile.
+        if row.pages == Pages::Operator {
+            return match connection.is_operator() {
+                true => Self::new(row, call.params),
+                false => Err(RpcError::NotAvailable(call.method)),
+            };
+        }
+        let row = connection.row(row).ok_or(RpcError::NotAvailable(call.method))?;
+        if matches!(row.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_)) && !connection.is_notified()
+        {
+            return Err(RpcError::NoNotifications);
+        }
+        #[cfg(feature = "dev")]
+        if let Some(origin) = connection.refuses(row.pages) {
+            return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages: row.pages });
+        }
+        Self::new(row, call.params)
+    }
+
+    /// The method.
+    pub fn row(&self) -> &'static Method {
+        self.row
+    }
+
     /// The parameters.
-    pub(super) fn params(&self) -> Params<'_> {
+    pub fn params(&self) -> Params<'_> {
         Params::of_request(&self.values, &self.parsed)
     }
 
     /// The parameters as received.
-    pub(super) fn values(&self) -> &[Box<RawValue>] {
+    pub fn values(&self) -> &[Box<RawValue>] {
         &self.values
     }
 
@@ -56,7 +90,7 @@ impl Request {
         match (self.row.handler, self.row.handler.watching().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
             (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
-            #[cfg(feature = "hosted")]
+            #[cfg(feature = "dev")]
             _ if self.row.name == super::dev::GET_WORK => Err(RpcError::NoWork.into()),
             _ => Err(RpcError::NeedsLocalChain(self.row.name).into()),
         }
@@ -77,4 +111,12 @@ impl Request {
         let view = snapshot.view_of(asker, now, interrupt);
         self.run(&*view, Some(node.filters()), now)
     }
+}
+
+/// Distinguishes names that the reference node serves and Rootlight does not from unknown names.
+fn unknown(name: &str) -> RpcError {
+    if table::UNAVAILABLE.contains(&name) {
+        return RpcError::NotAvailable(name.into());
+    }
+    RpcError::MethodNotFound
 }

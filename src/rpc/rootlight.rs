@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use alloy_primitives::{B256, U256};
 use serde::Serialize;
 
-#[cfg(feature = "hosted")]
+#[cfg(feature = "dev")]
 use super::chain::numbered;
 use super::{
     blocks::by_selector,
@@ -215,7 +215,7 @@ fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 
 /// `rootlight_upstreams` of a service: upstreams by number. Names are addresses of the operator's network, the words of a
 /// fault may contain them, and the evidence of misbehaviour has the parameters of other callers.
-#[cfg(feature = "hosted")]
+#[cfg(feature = "dev")]
 pub(super) fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let states: &[UpstreamState] = view.light().map_or(&[], LightStatus::upstreams);
     let names = numbered(view);
@@ -318,7 +318,6 @@ fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failu
         // On a test network whose difficulty drops after ten minutes without a block, work is nearly free.
         Some(Origin::Mined(_)) if view.cheap_work() => ("verified (testnet work)", "mined"),
         Some(Origin::Mined(_)) => ("verified", "mined"),
-        #[cfg(feature = "node-methods")]
         Some(Origin::OwnNode) => ("unproven", "own node"),
         Some(Origin::Trusted) if view.light().is_some_and(LightStatus::is_by_work) => ("verified", "work"),
         Some(Origin::Trusted) => ("verified", "checkpoint"),

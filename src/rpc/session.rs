@@ -7,26 +7,21 @@
 //! ```
 //! All requests of a message see the same head.
 
-use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
+use alloc::{borrow::ToOwned as _, collections::BTreeSet, sync::Arc, vec::Vec};
 
 use super::{
+    beside::Beside,
     connection::Connection,
-    dispatch::Dispatcher,
     envelope::Outcome,
     error::RpcError,
     exchange::{Exchange, State, interrupted},
     hints::{Hint, Hints, hint, is_about, misled},
     message::Message,
     method::{Effect, Failure, Handler},
-    obstacle::{Failures, failure, obstacle},
+    obstacle::{Failures, MAX_FACT_BYTES, MAX_ROUNDS, failure, obstacle},
     poll::Poll,
     prefetch::Prefetch,
     reply::Reply,
-};
-#[cfg(feature = "node-methods")]
-use super::{
-    obstacle::{MAX_FACT_BYTES, MAX_ROUNDS},
-    own_node::{is_final, stored_state},
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
@@ -68,20 +63,17 @@ pub struct Session {
     /// Requests that go to several upstreams, whose responses are compared.
     polls: Vec<Poll>,
     rounds: usize,
+    /// What the host has beside the client.
+    beside: Option<Arc<dyn Beside>>,
 }
 
 impl Session {
     /// Starts to answer a message of a connection. Its requests see the chain as `pinned` holds it.
-    pub fn new(
-        dispatcher: &Dispatcher,
-        connection: Arc<Connection>,
-        pinned: PinnedHead,
-        message: Message,
-    ) -> Self {
+    pub fn new(connection: Arc<Connection>, pinned: PinnedHead, message: Message) -> Self {
         let asker = connection.owner().asker;
         Self {
             pinned,
-            exchange: Exchange::new(dispatcher, connection, message),
+            exchange: Exchange::new(connection, message),
             own: FactStore { asker, ..FactStore::default() },
             fetches: Vec::new(),
             observations: Vec::new(),
@@ -92,7 +84,13 @@ impl Session {
             guessed: Facts::new(),
             polls: Vec::new(),
             rounds: 0,
+            beside: None,
         }
+    }
+
+    /// The session, with what the host has beside the client.
+    pub(super) fn with_beside(self, beside: Option<Arc<dyn Beside>>) -> Self {
+        Self { beside, ..self }
     }
 
     /// Whether running the message takes no longer than a few look-ups. A message that needs the filters does not
@@ -144,7 +142,6 @@ impl Session {
 
     /// Notes that the responses to the requests at these places of the last [`SessionStep::Fetch`] come from their spare
     /// upstreams. To be called before [`Self::feed`].
-    #[cfg(feature = "hosted")]
     pub fn took_over(&mut self, places: &[usize]) {
         let due = self.due();
         let mut first = 0_usize;
@@ -209,13 +206,10 @@ impl Session {
 
     fn requests(&self) -> Vec<RoutedRequest> {
         let due = self.fetches.iter().take(self.due());
-        #[cfg(feature = "hosted")]
         let requests = due.flat_map(|fetch| {
             let spare = fetch.spare(&self.pinned);
             fetch.requests().map(move |request| RoutedRequest { spare, ..request })
         });
-        #[cfg(not(feature = "hosted"))]
-        let requests = due.flat_map(Fetch::requests);
         let polls = self.polls.iter().take(self.due_polls());
         let requests = requests.chain(polls.flat_map(|poll| poll.requests().iter().cloned()));
         requests.collect()
@@ -245,30 +239,23 @@ impl Session {
     }
 
     /// Forwards transactions to upstreams: a light client has no pool of its own.
-    #[cfg_attr(
-        not(feature = "node-methods"),
-        expect(unused_variables, reason = "only servers keep such responses")
-    )]
     fn pass_on(&mut self, cache: &FactCache) {
-        #[cfg(feature = "node-methods")]
         let mut finished = Vec::new();
+        let known = Known::new(&self.own, cache);
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(request) = &member.state else { continue };
-            let poll = match request.row.handler {
-                Handler::Forward(..) => Poll::send(place, request, &self.pinned, self.own.asker),
-                #[cfg(feature = "node-methods")]
-                _ => match Poll::of_host(place, request, &self.pinned, Known::new(&self.own, cache)) {
-                    Some(poll) => poll,
+            let poll = match (request.row.handler, &self.beside) {
+                (Handler::Forward(..), _) => Poll::send(place, request, &self.pinned, self.own.asker),
+                (_, Some(beside)) => match beside.before(request, &self.pinned, known) {
+                    Some(asked) => asked.map(|asked| Poll::of_host(place, asked, &self.pinned)),
                     None => continue,
                 },
-                #[cfg(not(feature = "node-methods"))]
-                _ => continue,
+                (_, None) => continue,
             };
-            #[cfg(feature = "node-methods")]
-            if let Some(known) = poll.as_ref().ok().and_then(|poll| poll.known(&Known::new(&self.own, cache)))
-            {
+            let kept = poll.as_ref().ok().and_then(|poll| known.relayed(poll.host_request()?));
+            if let Some(kept) = kept {
                 member.level = Some(Level::Unproven);
-                finished.push((place, known));
+                finished.push((place, kept.to_owned()));
                 continue;
             }
             member.state = match poll {
@@ -280,31 +267,24 @@ impl Session {
             };
         }
         // The limit of the whole answer holds for kept responses too.
-        #[cfg(feature = "node-methods")]
-        finished.into_iter().for_each(|(place, known)| self.exchange.finish(place, Ok(known), None));
+        finished.into_iter().for_each(|(place, kept)| self.exchange.finish(place, Ok(kept), None));
     }
 
     /// Evaluates the responses to the polls.
     fn count(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
         let later = self.polls.split_off(self.due_polls());
         for poll in core::mem::replace(&mut self.polls, later) {
-            #[cfg(feature = "node-methods")]
-            let asked = poll.relayed().cloned();
+            let asked = poll.host_request().cloned();
             let (place, counted) = poll.count(responses, &self.pinned, &mut self.observations);
             if let Some(member) = self.exchange.members.get_mut(place) {
                 member.level = counted.unproven.then_some(Level::Unproven);
             }
-            #[cfg(feature = "node-methods")]
-            if let Some((older, rest)) = counted.part {
-                self.exchange.go_on(place, older, rest);
+            if let Some((part, rest)) = counted.part {
+                self.exchange.go_on(place, part, rest);
                 continue;
             }
-            #[cfg(feature = "node-methods")]
-            if let (Some(asked), Ok(response)) = (asked, &counted.outcome) {
-                let head = self.pinned.chain().map_or(0, |chain| chain.head().number);
-                if is_final(response, head) {
-                    self.own.keep_relayed(asked, response);
-                }
+            if let (true, Some(asked), Ok(response)) = (counted.is_final, asked, &counted.outcome) {
+                self.own.keep_relayed(asked, response);
             }
             // If the answer is too long, its error replaces it, and the level goes too.
             let effect = counted.sent.as_ref().map(|sent| Effect::Sent(sent.hash));
@@ -329,7 +309,6 @@ impl Session {
         let (mut lacking, mut touched) = (Facts::new(), Vec::new());
         for place in 0..self.exchange.members.len() {
             let run = self.run(place, cache, filters.as_deref_mut(), interrupt);
-            #[cfg(feature = "node-methods")]
             let run = self.with_stored_state(run, cache, |session| {
                 session.run(place, cache, filters.as_deref_mut(), interrupt)
             });
@@ -348,9 +327,8 @@ impl Session {
         lacking
     }
 
-    /// Repeats a run that misses state with that state, read from the store of the host's own node, until it misses
-    /// something else. Only runs that read proven facts alone miss what the store has.
-    #[cfg(feature = "node-methods")]
+    /// Repeats a run that misses state with that state, as far as it is beside the client, until the run misses something
+    /// else. Only runs that read proven facts alone miss what is there.
     fn with_stored_state(
         &mut self,
         mut run: Run,
@@ -358,9 +336,8 @@ impl Session {
         mut again: impl FnMut(&mut Self) -> Run,
     ) -> Run {
         for _ in 0..MAX_ROUNDS {
-            let Some(Err(Stop::Lacking(facts))) = &run else { return run };
-            let Some(node) = self.pinned.own_node() else { return run };
-            match stored_state(facts, &*node.store, &self.pinned, &Known::new(&self.own, cache)) {
+            let (Some(Err(Stop::Lacking(facts))), Some(beside)) = (&run, &self.beside) else { return run };
+            match beside.supply(facts, &self.pinned, Known::new(&self.own, cache)) {
                 Ok(None) => return run,
                 Ok(Some(nodes)) => {
                     let kept = self.own.nodes.merge(nodes);
@@ -393,8 +370,7 @@ impl Session {
         let view = LightView::new(&self.pinned, Known::new(&self.own, cache), interrupt);
         let result = request.run(&view, filters, self.pinned.now);
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
-        #[cfg(feature = "node-methods")]
-        let unproven = match view.take_of_own_node() || member.older.is_some() {
+        let unproven = match view.take_of_own_node() || member.part.is_some() {
             true => Some(Level::Unproven),
             false => unproven,
         };
@@ -442,7 +418,12 @@ impl Session {
             Some(failure) => refusal.of_execution(failure),
             None => refusal,
         };
-        match Poll::unproven(place, request, &self.pinned, refusal) {
+        let beside = self.beside.as_ref();
+        let poll = match beside.and_then(|beside| beside.instead(request, &self.pinned, &refusal)) {
+            Some(asked) => asked.map(|asked| Poll::of_host(place, asked, &self.pinned)),
+            None => Poll::unproven(place, request, &self.pinned, refusal),
+        };
+        match poll {
             Ok(poll) => {
                 self.polls.push(poll);
                 member.state = State::Polled;

@@ -5,7 +5,7 @@ use crate::{
     consensus::{Checkpoint, Network},
     dev::PrivateKey,
     light::{ClientConfig, HeaderSync, Now, Unproven},
-    rpc::envelope::BATCH_LIMIT,
+    rpc::{dispatch::Dispatcher, envelope::BATCH_LIMIT},
     types::Transaction,
 };
 
@@ -18,9 +18,9 @@ fn pin() -> PinnedHead {
 
 /// A session of the host itself.
 fn open(pinned: PinnedHead, message: &str) -> Session {
-    let dispatcher = Dispatcher::new();
+    let dispatcher = Dispatcher::default();
     let message = Message::read(message.as_bytes(), &dispatcher, BATCH_LIMIT);
-    Session::new(&dispatcher, Arc::default(), pinned, message)
+    Session::new(Arc::default(), pinned, message)
 }
 
 /// The answer of a client without upstreams.

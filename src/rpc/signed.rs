@@ -12,7 +12,7 @@ use crate::types::{SenderError, Transaction};
 /// `v` of an EIP-155 signature with chain id 0 and an even y coordinate.
 const PROTECTED_V: i64 = 35;
 /// The place at which the parameters of `eth_sendRawTransaction` keep the transaction with its sender.
-#[cfg(feature = "hosted")]
+#[cfg(feature = "dev")]
 pub(super) const SIGNED: usize = usize::MAX;
 /// First byte of the shortest RLP list; typed transactions (EIP-2718) start with a lower byte.
 const LIST: u8 = 0xc0;
@@ -47,10 +47,7 @@ pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address
 #[cfg(feature = "dev")]
 pub(super) fn sent(params: Params<'_>, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
     let recover = || decode(&params.data(0)?, chain_id);
-    #[cfg(feature = "hosted")]
-    return params.once(SIGNED, recover).map(|sent| (*sent).clone());
-    #[cfg(not(feature = "hosted"))]
-    recover()
+    params.once(SIGNED, recover).map(|sent| (*sent).clone())
 }
 
 /// The chain id that `v` encodes, computed as the reference node does.

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-#[cfg(feature = "hosted")]
+#[cfg(feature = "dev")]
 use super::dev::GET_WORK;
 use super::{
     error::RpcError,
@@ -108,7 +108,7 @@ impl Method {
     /// What the method answers in a mode.
     pub fn support(&self, mode: Mode) -> Support {
         let refused = match (mode, self.handler) {
-            #[cfg(feature = "hosted")]
+            #[cfg(feature = "dev")]
             (Mode::Follow | Mode::Light, _) if self.name == GET_WORK => Some(RpcError::NoWork),
             #[cfg(feature = "dev")]
             (Mode::Follow, Handler::Write(_)) => Some(RpcError::NeedsDevChain),

@@ -1,5 +1,5 @@
-//! The method table: the only list of methods. Dispatch, `rpc_modules`, the OpenRPC catalogue and docs/methods.md are
-//! made from it.
+//! The method table. Dispatch, `rpc_modules`, the OpenRPC catalogue and docs/methods.md are made from it and from the rows of
+//! servers.
 
 use alloc::vec::Vec;
 
@@ -39,21 +39,6 @@ static METHODS: &[&[Method]] = &[
     super::batches::METHODS,
 ];
 
-/// Methods that only servers need.
-#[cfg(feature = "node-methods")]
-static NODE: &[&[Method]] = &[
-    super::node::access_list::METHODS,
-    super::node::bridge::METHODS,
-    &[DISCOVER],
-    super::node::proof::METHODS,
-    super::node::scoring::METHODS,
-    super::node::work::METHODS,
-];
-
-/// None in browser modules.
-#[cfg(not(feature = "node-methods"))]
-static NODE: &[&[Method]] = &[];
-
 /// Methods of development chains.
 #[cfg(feature = "dev")]
 static DEV: &[&[Method]] = super::dev::METHODS;
@@ -74,9 +59,9 @@ pub const UNAVAILABLE: &[&str] = &[
     "eth_getCompilers",
 ];
 
-/// Every method, once.
+/// Every method of the core, once. Servers have more: `server::methods`.
 pub fn methods() -> impl Iterator<Item = &'static Method> {
-    METHODS.iter().chain(NODE).chain(DEV).flat_map(|rows| rows.iter())
+    METHODS.iter().chain(DEV).flat_map(|rows| rows.iter())
 }
 
 /// The method that lists the namespaces.
@@ -93,12 +78,11 @@ pub(super) const MODULES: Method = Method {
 };
 
 fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    modules_of(|_| true)
+    modules_of(methods())
 }
 
-/// The namespaces of the methods that `served` selects.
-pub(super) fn modules_of(served: fn(&Method) -> bool) -> Result<Done, Failure> {
-    let methods = methods().filter(|method| served(method));
+/// The namespaces of these methods.
+pub(super) fn modules_of(methods: impl Iterator<Item = &'static Method>) -> Result<Done, Failure> {
     let names = methods.flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
     let mut namespaces: Vec<&'static str> = Vec::new();
     for (namespace, _) in names.filter_map(|name| name.split_once('_')) {
@@ -107,17 +91,6 @@ pub(super) fn modules_of(served: fn(&Method) -> bool) -> Result<Done, Failure> {
         }
     }
     done(&Versions(namespaces), Level::Local)
-}
-
-/// The method that describes all methods.
-#[cfg(feature = "node-methods")]
-pub(super) const DISCOVER: Method = super::node::discover::row(|view, _| discover(view, |_| true));
-
-/// The OpenRPC document of the methods that `served` selects.
-#[cfg(feature = "node-methods")]
-pub(super) fn discover(view: &dyn View, served: fn(&Method) -> bool) -> Result<Done, Failure> {
-    let methods = methods().filter(|method| served(method));
-    done(&super::node::discover::document(&view.client_version(), methods), Level::Local)
 }
 
 /// Namespaces of methods, each with its version.

@@ -15,7 +15,6 @@ pub enum Fact {
     /// A header that the chain does not hold, by its hash. The hash and its proof of work prove it.
     Header(B256),
     /// The header at a height below the start, as the host's own node shows it.
-    #[cfg(feature = "node-methods")]
     HeaderAt(u64),
     /// All transactions of a block. The transactions root proves them.
     Body(BlockRef),
@@ -36,7 +35,6 @@ impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(hash) => write!(f, "header {hash}"),
-            #[cfg(feature = "node-methods")]
             Self::HeaderAt(number) => write!(f, "header of block {number}"),
             Self::Body(block) => write!(f, "transactions of {block}"),
             Self::Uncles(block, _) => write!(f, "uncles of {block}"),

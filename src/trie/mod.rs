@@ -24,7 +24,6 @@ mod put_many;
 mod reader;
 mod receipt;
 mod source;
-#[cfg(feature = "node-methods")]
 mod store;
 mod tree;
 mod tree_node;
@@ -45,7 +44,6 @@ pub use proof_error::ProofError;
 pub use receipt::{ReceiptProofError, prove_receipt, receipt_index};
 pub use source::{FoundNode, Lookup, NodeSource, WalkError, lookup, lookup_node, lookup_value, prove};
 pub(crate) use source::{Waypoint, lookup_end};
-#[cfg(feature = "node-methods")]
 pub use store::{StoreFault, TrieStore};
 pub use tree::Trie;
 pub use wrap::unwrap_node;

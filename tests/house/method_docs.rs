@@ -8,7 +8,7 @@ use rootlight::rpc;
 
 fn page() -> String {
     let mut page = String::from(
-        "# Methods\n\nWritten from the method table (`src/rpc/table.rs`) by `UPDATE_DOCS=1 cargo test --test house`.\n\
+        "# Methods\n\nWritten from the method table (`src/rpc/table.rs`, `src/rpc/server/rows.rs`) by `UPDATE_DOCS=1 cargo test --test house`.\n\
          Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\
          The columns `dev`, `follow` and `light` say what a method answers in each mode: `yes`, a limit, or the code of an error; the\n\
          texts are below the table, and in `rootlight methods --json`. `hosted` says whether the hosted profile has the method. Web pages that may call a method: `any`, or `own`, those of\n\
@@ -16,7 +16,7 @@ fn page() -> String {
          without API keys for programs and pages of the same machine; others get -32601.\n\n\
          | method | parameters | result | level | dev | follow | light | hosted | pages | what it does |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
-    let mut methods: Vec<_> = rpc::methods().collect();
+    let mut methods: Vec<_> = rpc::server::methods().collect();
     methods.sort_by_key(|method| method.name);
     for method in methods {
         let names: Vec<String> =
@@ -26,7 +26,7 @@ fn page() -> String {
         let params: Vec<String> = params.collect();
         let level = method.level.name().replace('-', " ");
         let modes = rpc::Mode::ALL.map(|mode| answer(&method.support(mode)));
-        let hosted = if rpc::Profile::Hosted.has(method) { "yes" } else { "-32601" };
+        let hosted = if rpc::server::Profile::Hosted.has(method) { "yes" } else { "-32601" };
         let pages = method.pages.name();
         let params = if params.is_empty() { "none".into() } else { params.join(", ") };
         writeln!(
@@ -64,7 +64,7 @@ fn answer(support: &rpc::Support) -> String {
 /// The texts of all refusals, with NAME for the method.
 fn refusals() -> Vec<String> {
     let mut texts = std::collections::BTreeSet::new();
-    for method in rpc::methods() {
+    for method in rpc::server::methods() {
         for mode in rpc::Mode::ALL {
             if let rpc::Support::Refused(error) = method.support(mode) {
                 let text = error.to_string().replace(method.name, "NAME");

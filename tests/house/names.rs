@@ -26,7 +26,7 @@ fn between<'a>(source: &'a str, before: &'a str, end: char) -> impl Iterator<Ite
 }
 
 fn methods() -> impl Iterator<Item = String> {
-    rootlight::rpc::methods()
+    rootlight::rpc::server::methods()
         .flat_map(|row| std::iter::once(row.name).chain(row.aliases.iter().copied()))
         .map(|name| format!("method {name}"))
 }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rootlight::consensus::Network;
 use rootlight::engine::Node;
-use rootlight::rpc::{UNAVAILABLE, methods};
+use rootlight::rpc::UNAVAILABLE;
+use rootlight::rpc::server::methods;
 use serde_json::{Value, json};
 use support::{
     chain::{lines, text},

@@ -11,8 +11,8 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Changes, Depths, FILTER_IDLE, FilterLimit, Filters, LogFilter, MAX_FILTERS, MAX_PENDING,
-    Need, Owner, SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
+    BlockHeader, Changes, Depths, FILTER_IDLE, FilterLimit, Filters, LentFilter, LogFilter, MAX_FILTERS,
+    MAX_PENDING, Need, Owner, SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
 };
 use rootlight::rpc::RpcError;
 use rootlight::state::StateReader;
@@ -371,7 +371,6 @@ fn the_number_of_filters_is_limited_and_idle_ones_make_room() {
 }
 
 /// All pages in a browser, and all programs of this machine, have one address.
-#[cfg(feature = "hosted")]
 #[test]
 fn pages_have_a_part_of_the_filters_of_their_caller_and_its_programs_come_first() {
     let Some(all) = Branches::load() else { return };
@@ -424,6 +423,12 @@ fn only_the_newest_pending_transactions_are_kept() {
     let id = filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
     let transaction = |number: usize| B256::from(U256::from(number));
     (0..=MAX_PENDING).for_each(|number| filters.pending(transaction(number), 0.into()));
+    let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
+    assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
+    // Those that another host adds are no more.
+    let pending = (0..=MAX_PENDING).map(transaction).collect();
+    let lent = LentFilter { pending, ..filters.lend(id).unwrap() };
+    filters.adopt(id, lent, 1);
     let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
     assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
 }

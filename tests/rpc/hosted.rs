@@ -7,7 +7,9 @@ use std::sync::Arc;
 use rootlight::consensus::Network;
 use rootlight::engine::Moment;
 use rootlight::light::Unproven;
-use rootlight::rpc::{Connection, LocalMessage, Profile, methods};
+use rootlight::rpc::server::Profile;
+use rootlight::rpc::server::methods;
+use rootlight::rpc::{Connection, LocalMessage};
 use rootlight::types::{B256, KEY_ASKERS};
 use serde_json::{Value, json};
 use support::{

@@ -10,7 +10,8 @@ use rootlight::dev::{DevConfig, Mining};
 use rootlight::engine::{DevNode, FollowNode, Moment};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Connection, LocalClient, LocalMessage, Profile};
+use rootlight::rpc::server::{self, Profile};
+use rootlight::rpc::{Connection, LocalClient, LocalMessage};
 use rootlight::types::B256;
 use serde_json::{Value, json};
 use support::chain::{lines, text};
@@ -62,7 +63,8 @@ impl Hosted {
         let chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
         let follower = FollowNode::new(chain, "Rootlight/1/test/Rust/follow", "node", policy, MOMENT);
         let dev = DevNode::new(config, MOMENT).unwrap();
-        Self { follower: LocalClient::new(Box::new(follower)), dev: LocalClient::new(Box::new(dev)) }
+        let client = |node| LocalClient::new(node).with_dispatcher(server::dispatcher());
+        Self { follower: client(Box::new(follower)), dev: client(Box::new(dev)) }
     }
 
     fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {

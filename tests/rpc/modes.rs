@@ -9,9 +9,8 @@ use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{FollowNode, Moment, Node as _};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::{
-    Connection, Handler, LocalClient, LocalMessage, Method, Mode, Profile, Support, methods,
-};
+use rootlight::rpc::server::{self, Profile, methods};
+use rootlight::rpc::{Connection, Handler, LocalClient, LocalMessage, Method, Mode, Support};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json, value::RawValue};
 
@@ -83,7 +82,7 @@ fn follower(fixture: &mut Fixture) -> LocalClient {
     for number in 1..=fixture.dev.chain().view().head().number {
         node.import(block_of(&mut fixture.dev, number), None).unwrap();
     }
-    LocalClient::new(Box::new(node))
+    LocalClient::new(Box::new(node)).with_dispatcher(server::dispatcher())
 }
 
 #[test]

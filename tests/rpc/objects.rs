@@ -6,7 +6,8 @@ use crate::support;
 use std::sync::Arc;
 
 use rootlight::engine::Moment;
-use rootlight::rpc::{Connection, LocalMessage, Method, Param, methods};
+use rootlight::rpc::server::methods;
+use rootlight::rpc::{Connection, LocalMessage, Method, Param};
 use rootlight::types::B256;
 use serde_json::{Value, json};
 use support::dev::Dev;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::engine::{DevNode, Moment, Node as _};
-use rootlight::rpc::{Connection, LocalClient, LocalMessage};
+use rootlight::rpc::{Connection, LocalClient, LocalMessage, server};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json};
 
@@ -37,7 +37,8 @@ impl Dev {
         prepare(node.chain_mut());
         let bans = Arc::new(HostBans::default());
         node.set_bans(bans.clone());
-        Self { client: LocalClient::new(Box::new(node)), now: START, bans, messages: 0 }
+        let client = LocalClient::new(Box::new(node)).with_dispatcher(server::dispatcher());
+        Self { client, now: START, bans, messages: 0 }
     }
 
     /// The development chain itself.

@@ -10,7 +10,7 @@ use rootlight::consensus::{
 };
 use rootlight::engine::{BlockHeader, Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
-use rootlight::rpc::{Dispatcher, LocalMessage};
+use rootlight::rpc::{Dispatcher, LocalMessage, server};
 use rootlight::state::StateReader;
 use rootlight::trie::{Trie, WalkError};
 use rootlight::types::BlockRef;
@@ -68,7 +68,7 @@ impl Executed {
             states.push(executed.state);
             receipts.push(executed.receipts);
         }
-        Self { recording, headers, states, receipts, places, dispatcher: Arc::new(Dispatcher::new()) }
+        Self { recording, headers, states, receipts, places, dispatcher: server::dispatcher() }
     }
 
     /// The answer to a call. An error is returned as its `error` object.

@@ -10,7 +10,7 @@ use rootlight::light::{
     ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, Unproven, UpstreamRequest, UpstreamResponse,
 };
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Client, Connection, Dispatcher, LocalMessage, SessionStep};
+use rootlight::rpc::{Client, Connection, Dispatcher, LocalMessage, SessionStep, server};
 use rootlight::types::bans::Bans;
 use serde_json::{Value, json, value::RawValue};
 
@@ -48,7 +48,7 @@ pub struct Upstream {
 
 impl Upstream {
     pub fn new(chain: Arc<dyn Snapshot>) -> Self {
-        let dispatcher = Arc::new(Dispatcher::new());
+        let dispatcher = server::dispatcher();
         Self { chain, dispatcher, without: Vec::new(), change: None, asked: Vec::new(), bytes: 0 }
     }
 
@@ -135,7 +135,8 @@ impl Light {
         let bans: Arc<dyn Bans> = Arc::new(HostBans::default());
         let config =
             ClientConfig { version, upstreams: names, unproven, bans: Some(bans), ..ClientConfig::default() };
-        let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
+        let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options)
+            .with_dispatcher(server::dispatcher());
         let mut light = Self { client, upstream, others, rounds: 0, connection: None, now: 0 };
         light.sync();
         light

@@ -7,9 +7,9 @@ use crate::steps::Outcome;
 /// package's modules, the defaults, and all features of the native program.
 pub(crate) const SETS: [&str; 5] = ["", "light", "dev,light", "default", "default,secp256k1-c,asm-keccak"];
 
-/// Feature sets that are linted alone: none, which is the browser's verification module, and each feature that adds
-/// code. Code that a set never calls is a warning there.
-pub(crate) const ALONE: [&str; 6] = ["", "dev", "hosted", "light", "local", "node-methods"];
+/// Feature sets that are linted alone: none, which is the browser's verification module, each feature that adds code, and
+/// those of the browser's development chain. Code that a set never calls is a warning there.
+pub(crate) const ALONE: [&str; 6] = ["", "dev", "dev,light", "light", "local", "testkit"];
 
 /// Documents the core with each set and runs the examples of the documentation. Warnings, such as a link to an item that
 /// the set does not have, are errors.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use rootlight::rpc::Profile;
+use rootlight::rpc::server::Profile;
 
 use super::error::CommandError;
 use crate::keys::{self, KeyError, Registry};

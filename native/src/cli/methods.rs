@@ -1,6 +1,8 @@
 //! `rootlight methods`.
 
-use rootlight::rpc::{Method, Mode, Profile, methods};
+use rootlight::rpc::server::Profile;
+use rootlight::rpc::server::methods;
+use rootlight::rpc::{Method, Mode};
 use serde_json::{Value, json};
 
 use super::error::CommandError;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rootlight::rpc::Profile;
+use rootlight::rpc::server::Profile;
 use tracing::info;
 
 use super::args::SidecarArgs;

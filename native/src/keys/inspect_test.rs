@@ -2,7 +2,8 @@
 
 use alloy_primitives::U256;
 use data_encoding::HEXLOWER_PERMISSIVE;
-use rootlight::rpc::{Method, Param, Subject, methods};
+use rootlight::rpc::server::methods;
+use rootlight::rpc::{Method, Param, Subject};
 use rootlight::types::Transaction;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use alloy_primitives::{Address, keccak256};
 use ipnet::IpNet;
-use rootlight::rpc::{Dispatcher, Method};
+use rootlight::rpc::{Method, server};
 use serde::{Deserialize, Serialize};
 
 use super::error::KeyError;
@@ -215,9 +215,10 @@ fn method(entry: &str) -> Option<String> {
     let known = match entry.strip_suffix("_*") {
         Some(namespace) => {
             let of = |name: &str| name.split_once('_').is_some_and(|(space, _)| space == namespace);
-            rootlight::rpc::methods().any(|row| of(row.name) || row.aliases.iter().any(|name| of(name)))
+            rootlight::rpc::server::methods()
+                .any(|row| of(row.name) || row.aliases.iter().any(|name| of(name)))
         }
-        None => Dispatcher::new().find(entry).is_some(),
+        None => server::dispatcher().find(entry).is_some(),
     };
     known.then(|| entry.to_owned())
 }
@@ -316,7 +317,7 @@ mod tests {
             ..Change::default()
         });
         let rules = rules.unwrap();
-        let dispatcher = Dispatcher::new();
+        let dispatcher = server::dispatcher();
         for (name, allowed) in [
             ("rsk_getRawBlockHeaderByHash", true),
             ("ext_getRawBlockHeaderByHash", true),

@@ -8,21 +8,22 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
-use rootlight::engine::{CarriedError, gate};
+use rootlight::engine::{LentFilter, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{
-    ClientConfig, MAX_AGE, OwnNode, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven,
-    UpstreamResponse,
+    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven, UpstreamResponse,
 };
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{Connection, Message, Session, SessionStep};
+use rootlight::rpc::{Beside, Connection, Message, Session, SessionStep};
 use rootlight::types::bans::Bans;
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
 use super::ask::Fetched;
 use super::checkpoint::Start;
+use super::contents::contents;
 use super::hedge::Hedges;
+use super::own_node::OwnNode;
 use super::proven_chain::ProvenChain;
 use super::rounds::ask_each;
 use super::served::{Entrance, ServedHead};
@@ -183,13 +184,13 @@ impl LightService {
             min_depth: options.min_depth,
             max_age: options.max_age,
             unproven: options.unproven,
-            own_node: options.own_node.clone(),
+            own_state: options.own_node.as_ref().map(|node| node.store.clone()),
             host_tells_sent: options.host_tells_sent,
-            index: options.index,
+            bodies_by_hash: options.index,
             balance: options.spread,
             bans: Some(bans),
         };
-        let shared = Shared::new(network, start, config, options.sync, secret());
+        let shared = Shared::new(network, start, config, options.sync, secret(), beside(options));
         if let Some(bytes) = options.cache_bytes {
             shared.client.limit_cache(bytes);
         }
@@ -235,13 +236,10 @@ impl LightService {
         ServedHead::new(self.shared.clone(), self.entrance.clone())
     }
 
-    /// Takes a filter from another light client of the same network: its bytes, as of [`Self::hand_over`], and the
-    /// transactions that were sent since.
-    ///
-    /// # Errors
-    /// The bytes are no filter of this version.
-    pub fn take_over(&self, id: u128, bytes: &[u8], sent: &[(B256, u64)]) -> Result<(), CarriedError> {
-        self.shared.client.take_over(id, bytes, sent, sync::now())
+    /// Takes over a filter that another light client of the same network has lent ([`Self::lend_filter`]), as if it had been
+    /// polled now.
+    pub fn adopt_filter(&self, id: u128, filter: LentFilter) {
+        self.shared.client.adopt_filter(id, filter, sync::now());
     }
 
     /// Tells the subscriptions of each asker of its transactions that were sent through this light client or another one.
@@ -250,10 +248,10 @@ impl LightService {
         self.shared.changed();
     }
 
-    /// The bytes of a filter for another light client. It does not exist here afterwards.
+    /// A filter for another light client; `None` if it does not exist. It does not exist here afterwards.
     #[must_use]
-    pub fn hand_over(&self, id: u128) -> Option<Vec<u8>> {
-        self.shared.client.hand_over(id)
+    pub fn lend_filter(&self, id: u128) -> Option<LentFilter> {
+        self.shared.client.lend_filter(id)
     }
 
     /// Whether the head has been reached at least once.
@@ -305,12 +303,13 @@ impl LightService {
     pub async fn fetch_contents(&self, block: &B256) -> Option<Vec<u8>> {
         let hash = serde_json::value::to_raw_value(block).ok()?;
         let message = Message::of_host("eth_getBlockReceipts", vec![hash], dispatcher());
-        let session = self.shared.client.open_on_newest(message, sync::now());
+        let client = &self.shared.client;
+        let session = client.open_pinned(client.pin_newest(sync::now()), message);
         let own = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
         drop(self.finish(Next::Begin(Box::new(session)), (Id::Unknown, Size::Single), own).await);
         let shared = self.shared.clone();
         let block = *block;
-        tokio::task::spawn_blocking(move || shared.client.contents(&block)).await.ok().flatten()
+        tokio::task::spawn_blocking(move || contents(&shared.client, &block)).await.ok().flatten()
     }
 
     /// The chain as a message that arrives now sees it.
@@ -522,6 +521,15 @@ impl Service for LightService {
 
     fn vitals(&self) -> Vitals {
         vitals::of(&self.shared.client.pin(sync::now()))
+    }
+}
+
+/// What is beside the client and answers in the place of its upstreams.
+fn beside(options: &LightOptions) -> Option<Arc<dyn Beside>> {
+    match &options.own_node {
+        Some(node) => Some(Arc::new(node.clone())),
+        None if options.index => Some(Arc::new(super::index::Index)),
+        None => None,
     }
 }
 

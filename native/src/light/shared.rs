@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::light::{ClientConfig, Now, SyncOptions, UpstreamResponse};
-use rootlight::rpc::{Lock, Session, Share, SharedClient};
+use rootlight::rpc::{Beside, Lock, Session, Share, SharedClient};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::checkpoint::Start;
 use super::kept::HeaderStore;
+use crate::service::dispatcher;
 use crate::store::StoreError;
 
 /// Locks for use by several threads.
@@ -65,6 +66,7 @@ impl Shared {
         config: ClientConfig,
         options: SyncOptions,
         secret: B256,
+        beside: Option<Arc<dyn Beside>>,
     ) -> Self {
         let network = Arc::new(network);
         let client = match start {
@@ -72,6 +74,11 @@ impl Shared {
             Start::Work(work) => SharedClient::by_work(network, work, config, options),
         };
         client.hide_filters(secret);
+        let client = client.with_dispatcher(dispatcher().clone());
+        let client = match beside {
+            Some(beside) => client.with_beside(beside),
+            None => client,
+        };
         Self { client, changes: watch::Sender::new(0), store: Mutex::new(None) }
     }
 
@@ -159,8 +166,14 @@ mod tests {
     fn a_long_run_does_not_block_other_messages() {
         let network = Network::regtest();
         let genesis = crate::light::start_checkpoint(Some("none"), &network).unwrap();
-        let shared =
-            Shared::new(network, genesis.into(), ClientConfig::default(), SyncOptions::default(), B256::ZERO);
+        let shared = Shared::new(
+            network,
+            genesis.into(),
+            ClientConfig::default(),
+            SyncOptions::default(),
+            B256::ZERO,
+            None,
+        );
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"net_version"}"#;
         let mut running = shared.client.open(call, Now::default());

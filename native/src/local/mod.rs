@@ -6,6 +6,7 @@ mod indexing;
 mod job;
 mod log_stream;
 mod parts;
+mod polled;
 mod report;
 mod service;
 mod watchdog;

@@ -8,9 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight::engine::{Node, View};
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{
-    LocalClient, LocalMessage, MAX_RESPONSE, Message, News, Polled, ReplyOrLogs, notification,
-};
+use rootlight::rpc::{LocalClient, LocalMessage, MAX_RESPONSE, Message, News, ReplyOrLogs, notification};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -18,6 +16,7 @@ use super::attempts::Attempts;
 use super::codes::Codes;
 use super::job::Job;
 use super::parts::{Entropy, LocalOptions, Parts, State, Writer, changed, lock, moment, publish};
+use super::polled::{Heads, Polled};
 use super::{indexing, log_stream, report};
 use crate::bans::HostBans;
 use crate::budget::{self, Held, NO_ROOM};
@@ -39,7 +38,7 @@ pub struct LocalService {
     /// Decides which messages are tried on the thread that serves their connection.
     attempts: Attempts,
     /// Held while a subscription is polled there, so that polls wait for each other and not for the writer.
-    polls: Mutex<()>,
+    polls: Mutex<Heads>,
     /// Schedules long runs of readers.
     runs: Arc<Runs>,
     /// Schedules long messages of readers.
@@ -71,7 +70,7 @@ impl LocalService {
         node.set_bans(bans.clone());
         node.set_recovery(Arc::new(AllProcessors));
         let chain_id = node.local().network().chain_id;
-        let client = LocalClient::new(node);
+        let client = LocalClient::new(node).with_dispatcher(dispatcher().clone());
         Self {
             parts: Arc::new(Parts {
                 changes: watch::Sender::new(0),
@@ -132,7 +131,7 @@ impl LocalService {
         let (peer, size) = (caller.peer, Size::of(&message));
         // Hashing a long parameter takes as long as a run.
         let is_short = message.bytes() <= SHORT_JSON;
-        let message = LocalMessage::new(dispatcher(), caller.connection.clone(), message);
+        let message = LocalMessage::new(caller.connection.clone(), message);
         self.attempts.sent(peer);
         let job = Job { message, takes_pieces: caller.takes_pieces, parts: self.parts.clone(), begun: None };
         let brief = match is_short {
@@ -181,14 +180,14 @@ impl LocalService {
     }
 
     /// Polls a subscription on the calling thread. Returns `None` if a writer is at work, or if the poll is not short
-    /// ([`LocalClient::poll`]).
+    /// ([`Heads::poll`]).
     fn poll_here(&self, caller: &Caller, id: u128) -> Option<News> {
-        let turn = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heads = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut writer = self.parts.writer.try_lock().ok()?;
         let snapshot = self.parts.view();
-        let poll = || writer.client.poll(&caller.connection, id, &*snapshot, unix_time());
+        let poll = || heads.poll(&mut writer.client, &caller.connection, id, &*snapshot, unix_time());
         let polled = catch_unwind(AssertUnwindSafe(poll)).ok()?;
-        drop((writer, turn));
+        drop((writer, heads));
         match polled? {
             Polled::News(news) => {
                 let texts = news.iter().map(|result| notification(id, result)).collect();

@@ -42,7 +42,7 @@ pub(super) fn used(message: &Message) -> BTreeSet<u128> {
 pub(super) fn refuse_filters(reply: &mut Reply, (code, text): (i32, &str)) {
     for response in reply.responses_mut() {
         if response.row.is_some_and(Method::is_about_filters) {
-            response.outcome = Err(RpcError::Host { code, text: text.to_owned() });
+            response.outcome = Err(RpcError::Host { code, text: text.to_owned(), data: None });
             (response.effect, response.level, response.by_work) = (None, None, false);
         }
     }
@@ -50,8 +50,9 @@ pub(super) fn refuse_filters(reply: &mut Reply, (code, text): (i32, &str)) {
 
 #[cfg(test)]
 mod tests {
+    use rootlight::rpc::Response;
     use rootlight::rpc::envelope::Outcome;
-    use rootlight::rpc::{Response, methods};
+    use rootlight::rpc::server::methods;
     use serde_json::value::RawValue;
 
     use super::*;

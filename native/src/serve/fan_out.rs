@@ -15,7 +15,6 @@ use alloy_primitives::B256;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use rootlight::light::MAX_TOLD;
 use rootlight::types::BlockRef;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, Semaphore};
@@ -25,7 +24,7 @@ use self::recent::Recent;
 use super::backend::NewBlocks;
 use crate::cluster::Seal;
 use crate::cluster::store::{Announcement, HotStore, Script};
-use crate::light::{LightService, ServedHead, ToldBlocks};
+use crate::light::{LightService, MAX_TOLD, ServedHead, ToldBlocks};
 use crate::metrics::register_counters;
 
 /// How long the lead lasts, and the interval at which it is renewed.

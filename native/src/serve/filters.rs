@@ -1,16 +1,18 @@
 //! Filters that all front ends share: each is in the store between two polls, and at the front end that answers a poll
 //! meanwhile.
 
+mod carried;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rootlight::engine::FILTER_IDLE;
+use rootlight::engine::{FILTER_IDLE, LentFilter};
 use rootlight::types::Asker;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::sent::{Place, SentTransactions};
+use super::sent::{Place, Sent, SentTransactions};
 use crate::cluster::Seal;
 use crate::cluster::store::{HotStore, Script, StoreError};
 use crate::light::LightService;
@@ -173,8 +175,10 @@ impl SharedFilters {
     fn admit(&self, light: &LightService, (key, id): (&str, u128), sealed: &[u8], now: u64) -> Option<Place> {
         let (place, bytes) = self.seal.open(key, sealed)?.split_first_chunk()?;
         let (sent, place) = self.sent.since(Place::from_bytes(*place), now);
-        let taken = light.take_over(id, bytes, &sent);
-        taken.inspect_err(|error| debug!("a filter of the store is {error}")).ok()?;
+        let filter = carried::from_bytes(bytes);
+        let mut filter = filter.inspect_err(|error| debug!("a filter of the store is {error}")).ok()?;
+        add_sent(&mut filter, &sent);
+        light.adopt_filter(id, filter);
         Some(place)
     }
 
@@ -186,7 +190,7 @@ impl SharedFilters {
         let (mut outcome, until) = (Ok(()), Instant::now() + PATIENCE);
         for (id, lent) in &mut taken.filters {
             let key = self.key(*id, taken.owner);
-            let value = light.hand_over(*id).map(|bytes| self.sealed(&key, lent.place, &bytes));
+            let value = lent_bytes(light, *id).map(|bytes| self.sealed(&key, lent.place, &bytes));
             lent.bytes = value.as_ref().map_or(0, Vec::len);
             let kind = ("taken", lent.last_moment(until));
             let put = self.put((&key, &taken.name, kind), value.unwrap_or_default(), until).await;
@@ -236,7 +240,7 @@ impl SharedFilters {
     ) -> Result<(), FilterError> {
         let (place, until) = (self.sent.last(), Instant::now() + PATIENCE);
         let sealed =
-            |id: &u128| Some((*id, self.sealed(&self.key(*id, owner), place, &light.hand_over(*id)?)));
+            |id: &u128| Some((*id, self.sealed(&self.key(*id, owner), place, &lent_bytes(light, *id)?)));
         let new: Vec<(u128, Vec<u8>)> = numbers.iter().filter_map(sealed).collect();
         let sizes = || new.iter().map(|(id, value)| (*id, value.len()));
         let all = sizes().map(|(_, bytes)| bytes).fold(0, usize::saturating_add);
@@ -296,6 +300,17 @@ fn filter_key(chain: u64, id: u128, owner: Asker) -> String {
     }
 }
 
+/// The bytes of a filter of the light client, which does not exist there afterwards.
+fn lent_bytes(light: &LightService, id: u128) -> Option<Vec<u8>> {
+    carried::to_bytes(light.lend_filter(id)?)
+}
+
+/// A filter of pending transactions is to report those that its asker has sent through any front end meanwhile.
+fn add_sent(filter: &mut LentFilter, sent: &[Sent]) {
+    let asker = filter.asker.told();
+    filter.pending.extend(sent.iter().filter(|(_, told)| *told == asker).map(|(hash, _)| *hash));
+}
+
 /// The owner has one in so many of the filters and bytes of a caller.
 fn part(owner: Asker) -> usize {
     if is_page(owner) { PAGES_PART } else { 1 }
@@ -343,5 +358,24 @@ mod tests {
             filter_key(33, 0xab, key.on_page(Some("https://a.example"), 1)),
             filter_key(33, 0xab, key)
         );
+    }
+
+    #[test]
+    fn a_filter_of_pending_transactions_is_given_those_that_its_asker_has_sent_meanwhile() {
+        let hash = rootlight::types::B256::repeat_byte;
+        let page = Asker::from(7).on_page(Some("https://a.example"), 1);
+        for (asker, own) in [(Asker::default(), [2, 4]), (Asker::from(7), [3, 5]), (page, [6, 7])] {
+            let mut filter = LentFilter {
+                asker,
+                rights: 0,
+                fresh: false,
+                watch: rootlight::engine::Watch::Pending,
+                reported: Vec::new(),
+                pending: vec![hash(1)],
+            };
+            let sent = [(2, 0), (3, 7), (4, 0), (5, 7), (6, page.told()), (7, page.told())];
+            add_sent(&mut filter, &sent.map(|(byte, told)| (hash(byte), told)));
+            assert_eq!(filter.pending, [1, own[0], own[1]].map(hash));
+        }
     }
 }

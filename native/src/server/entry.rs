@@ -1,7 +1,7 @@
 //! Who may enter: the base path, the profile, and API keys in the path.
 
 use axum::http::{HeaderMap, header};
-use rootlight::rpc::Profile;
+use rootlight::rpc::server::Profile;
 
 use super::access::is_loopback_host;
 use super::key_access::KeyAccess;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
-use rootlight::light::{OwnNode, SyncOptions};
+use rootlight::light::SyncOptions;
 use rootlight::rpc::{Message, News};
 use tokio::sync::watch;
 
@@ -14,7 +14,7 @@ use super::shared_node::SharedNode;
 use super::{NodeStore, SidecarError, flush, start};
 use crate::bans::HostBans;
 use crate::budget::Held;
-use crate::light::{LightOptions, LightService};
+use crate::light::{LightOptions, LightService, OwnNode};
 use crate::service::{Caller, Health, HeldReply, Service, Vitals};
 use crate::upstream::SharedUpstream;
 

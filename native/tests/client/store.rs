@@ -145,7 +145,7 @@ impl Service for Served {
                 self.0
                     .answer(&call.method, &params)
                     .map(|text| RawValue::from_string(text).unwrap())
-                    .map_err(|_| RpcError::Host { code: -32601, text: "method not found".into() })
+                    .map_err(|_| RpcError::Host { code: -32601, text: "method not found".into(), data: None })
             };
             let outcomes = message.calls().map(one).collect();
             HeldReply::of(Reply::to(message, outcomes))

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use rootlight::consensus::Network;
 use rootlight::engine::{FollowNode, Node as _};
 use rootlight::exec::{CallPolicy, GenesisBlock};
-use rootlight::rpc::methods;
+use rootlight::rpc::server::methods;
 use rootlight_native::light::LightService;
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::p2p::{LocalChain, PeerServer};

@@ -10,7 +10,7 @@ use common::{Running, client, config, dev_chain, start_service};
 use futures::StreamExt;
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use rootlight::dev::Mining;
-use rootlight::rpc::Profile;
+use rootlight::rpc::server::Profile;
 use rootlight_native::keys::{Change, Registry};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::{Entry, KeyAccess, ServerConfig};

@@ -12,7 +12,7 @@ use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, ORIGIN};
 use reqwest::{Method, Response};
 use rootlight::dev::Mining;
-use rootlight::rpc::Profile;
+use rootlight::rpc::server::Profile;
 use rootlight_native::keys::{Change, Keys, Record, Registry, Unavailable};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::{Entry, KeyAccess, Proxies, ServerConfig};

@@ -60,7 +60,7 @@ fn outcome(answer: &Value) -> Outcome {
         return Ok(to_raw_value(&answer["result"])?);
     }
     let code = error["code"].as_i64().and_then(|code| code.try_into().ok()).unwrap_or_default();
-    Err(RpcError::Host { code, text: error["message"].as_str().unwrap_or_default().to_owned() })
+    Err(RpcError::Host { code, text: error["message"].as_str().unwrap_or_default().to_owned(), data: None })
 }
 
 /// The numbers and bytes in a value.

@@ -9,7 +9,7 @@ use alloy_primitives::{B256, Bytes, hex};
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::UpstreamRequest;
-use rootlight::rpc::Profile;
+use rootlight::rpc::server::Profile;
 use rootlight::trie::{self, EMPTY_ROOT, Loader, NodeSource as _, StoreFault, TrieStore as _, WalkError};
 use rootlight_native::light::{LightOptions, LightService};
 use rootlight_native::replay::Replay;

@@ -216,7 +216,7 @@ impl Blocks {
 }
 
 /// Transactions that enter the pool.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Pending {
     /// On an executed chain: the number of the first event that is not reported yet.
     #[cfg(feature = "local")]
@@ -236,6 +236,7 @@ impl Pending {
         self.waiting.push(transaction);
     }
 
+    #[cfg_attr(not(feature = "local"), expect(unused_variables, reason = "only executed chains have events"))]
     fn news(&mut self, view: &dyn View) -> Option<Vec<B256>> {
         #[cfg(feature = "local")]
         if let Some(next) = &mut self.next {
@@ -337,7 +338,7 @@ impl Kind {
     }
 
     /// The number of events that a poll looks at; `None` if it does more than that.
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "local")]
     pub(super) fn events_ahead(&self, events: &crate::local::Events) -> Option<u64> {
         let next = match self {
             Self::Blocks(Blocks { told: Told::Events(next), .. }) => *next,

@@ -99,9 +99,7 @@ impl Open {
     }
 
     pub(super) fn weigh(&mut self) {
-        if cfg!(feature = "hosted") {
-            self.bytes = size_of::<Self>().saturating_add(self.kind.bytes());
-        }
+        self.bytes = size_of::<Self>().saturating_add(self.kind.bytes());
     }
 
     /// What is new; `None` if events were missed. An error leaves the filter unchanged.

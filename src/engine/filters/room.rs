@@ -60,11 +60,6 @@ pub(super) fn make_room(
     count: usize,
     bytes: usize,
 ) -> Result<(), FilterLimit> {
-    // A page has one asker, which can exhaust only the memory of that page.
-    if !cfg!(feature = "hosted") {
-        let has_room = open.len().saturating_add(count) <= MAX_FILTERS;
-        return if has_room { Ok(()) } else { Err(FilterLimit::All) };
-    }
     let (asker, new) = (asker.sharer(), Sum { count, bytes });
     loop {
         let mut sums = BTreeMap::<Asker, Sum>::new();

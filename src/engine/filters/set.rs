@@ -22,7 +22,7 @@ use crate::{
 const OVERTAKEN: u64 = 120;
 
 /// Most events of a poll that counts as short.
-#[cfg(feature = "node-methods")]
+#[cfg(feature = "local")]
 const FEW_EVENTS: u64 = 64;
 
 /// All filters and subscriptions of an engine.
@@ -34,21 +34,13 @@ pub struct Filters {
     /// The owner of filters that are installed now.
     owner: Owner,
     /// The place of the filter that was found last.
-    #[cfg(feature = "node-methods")]
     last: usize,
 }
 
 impl Filters {
     /// Makes an empty set. Ids derive from `secret`, so that they cannot be guessed without it.
     pub fn new(secret: B256) -> Self {
-        Self {
-            secret,
-            made: 0,
-            open: Vec::new(),
-            owner: Owner::default(),
-            #[cfg(feature = "node-methods")]
-            last: 0,
-        }
+        Self { secret, made: 0, open: Vec::new(), owner: Owner::default(), last: 0 }
     }
 
     /// Sets the owner of filters that are installed from now on. If there are too many filters, the caller with the
@@ -156,19 +148,14 @@ impl Filters {
         let owner = self.owner;
         let is_wanted = |open: &Open| open.id == id && open.is_alive(now) && owner.knows(open);
         // Servers poll subscriptions in the order in which they were made, so the next one is near the last one.
-        #[cfg(feature = "node-methods")]
-        {
-            let first = self.last.min(self.open.len());
-            let later = self.open.iter().skip(first).position(is_wanted);
-            let place = match later {
-                Some(later) => first.saturating_add(later),
-                None => self.open.iter().position(is_wanted)?,
-            };
-            self.last = place;
-            self.open.get_mut(place)
-        }
-        #[cfg(not(feature = "node-methods"))]
-        self.open.iter_mut().find(|open| is_wanted(open))
+        let first = self.last.min(self.open.len());
+        let later = self.open.iter().skip(first).position(is_wanted);
+        let place = match later {
+            Some(later) => first.saturating_add(later),
+            None => self.open.iter().position(is_wanted)?,
+        };
+        self.last = place;
+        self.open.get_mut(place)
     }
 
     /// What is new since the last poll, as far as one answer can hold it; `None` if the filter does not exist. A filter
@@ -218,7 +205,7 @@ impl Filters {
 
     /// Whether the next poll of a filter of an executed chain takes microseconds: it reports no logs, and at most
     /// 64 events are new. A filter that does not exist counts as such.
-    #[cfg(feature = "node-methods")]
+    #[cfg(feature = "local")]
     pub fn poll_is_short(&mut self, id: u128, view: &dyn View, now: u64) -> bool {
         let Some(open) = self.alive(id, now) else { return true };
         let ahead = view.events().and_then(|events| open.kind.events_ahead(events));
@@ -232,7 +219,7 @@ impl Filters {
     }
 
     /// As [`Self::pending`], for subscriptions alone, of the asker that other hosts name so ([`Asker::told`]).
-    #[cfg(all(feature = "hosted", feature = "light"))]
+    #[cfg(feature = "light")]
     pub fn pending_for_subscriptions(&mut self, transaction: B256, told: u64) {
         self.pending_where(transaction, |open| open.asker.told() == told && open.subscription.is_some());
     }

@@ -21,10 +21,12 @@ pub const MAX_TOLD_LOGS: usize = 4_096;
 const LOG_BYTES: usize = 256;
 
 /// A reported block, with the reported logs of it.
-#[derive(Debug, Clone)]
-pub(super) struct ReportedBlock {
-    pub(super) block: BlockRef,
-    pub(super) logs: Vec<FoundLog>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedBlock {
+    /// The block.
+    pub block: BlockRef,
+    /// The logs of it that were reported.
+    pub logs: Vec<FoundLog>,
 }
 
 /// The last reported blocks, oldest first.

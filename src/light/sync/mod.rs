@@ -19,7 +19,6 @@ mod standing;
 #[cfg(test)]
 mod standing_test;
 mod state;
-#[cfg(feature = "hosted")]
 mod told;
 mod uncles;
 
@@ -27,5 +26,3 @@ pub use keep::{KeptFault, MAX_PAGE_BYTES, PAGE_HEADERS, Page, REPROVEN, ReadPage
 pub use peer::{Capabilities, DEFAULT_BATCH};
 pub use standing::{Observation, UpstreamState};
 pub use state::{HeaderSync, Restoring, SyncOptions, SyncStep};
-#[cfg(feature = "hosted")]
-pub use told::{MAX_TOLD, ToldError};

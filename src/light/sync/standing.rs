@@ -140,7 +140,6 @@ impl HeaderSync {
     }
 
     /// As [`Self::roster`], but those that are as good as the best take turns at being the first.
-    #[cfg(feature = "hosted")]
     pub fn roster_in_turn(&self, turn: u64) -> Vec<usize> {
         let ranked = self.ranked();
         let best = ranked.first().map(|(standing, _)| *standing);

@@ -78,7 +78,7 @@ impl HeaderSync {
             }
             let shown = prove::uncle_hashes(&fetch);
             match self.committed(&fetch, &block) {
-                Ok(uncles) => self.backlog.ready(&block, upstream, uncles),
+                Ok(uncles) => self.backlog.ready(&block, uncles),
                 Err(cause) if is_unknown(&cause) && fetch.last_cause().is_some_and(is_unknown) => {
                     // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
                     self.backlog.refuse(&block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
@@ -124,7 +124,7 @@ impl HeaderSync {
             (SILENT, "no uncles came with the header".into())
         } else {
             match VerifiedUncles::check(header, uncles) {
-                Ok(uncles) => return self.backlog.ready(&block, upstream, Arc::new(uncles)),
+                Ok(uncles) => return self.backlog.ready(&block, Arc::new(uncles)),
                 Err(error) => (LIE, format!("uncles of {block}: {error}")),
             }
         };
@@ -144,7 +144,7 @@ impl HeaderSync {
                 let shown = newest_shown(&self.peers, self.chain.as_ref());
                 self.backlog.next_ready(&healthy, &shown)
             };
-            let Some((block, upstream, uncles)) = next else { return };
+            let Some((block, uncles)) = next else { return };
             let Some(chain) = &mut self.chain else { return };
             // Uncles that are too close to the checkpoint, or that break a rule, do not count as work. The upstream is
             // not to blame: it showed the list that the header commits to, and its miner broke the rule.
@@ -156,10 +156,10 @@ impl HeaderSync {
                     }));
                 }
                 Err(ChainError::Uncles { error, .. }) => match error {
-                    UncleError::EarlierUncles { .. } => self.backlog.wait(block, upstream, uncles, None),
+                    UncleError::EarlierUncles { .. } => self.backlog.wait(block, uncles, None),
                     // An uncle ahead of our clock waits, as a header would, and so do the lists that depend on it.
                     UncleError::Rule { rule: RuleError::Future { time, bound, .. }, .. } => {
-                        self.backlog.wait(block, upstream, uncles, Some(time.saturating_sub(bound)));
+                        self.backlog.wait(block, uncles, Some(time.saturating_sub(bound)));
                     }
                     _ => {}
                 },

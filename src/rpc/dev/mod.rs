@@ -9,13 +9,12 @@ mod pool;
 mod rows;
 mod send;
 
-#[cfg(feature = "hosted")]
+#[cfg(feature = "light")]
 pub(super) use accounts::ACCOUNTS;
-#[cfg(feature = "hosted")]
 pub(super) use mining::GET_WORK;
-#[cfg(feature = "hosted")]
+#[cfg(feature = "light")]
 pub(super) use pool::PENDING;
-#[cfg(feature = "node-methods")]
+#[cfg(feature = "light")]
 pub(super) use send::receiver;
 pub(super) use send::send_raw;
 

@@ -114,7 +114,7 @@ pub(super) fn object(params: Params<'_>) -> Result<TransactionObject<'_>, ParamE
 }
 
 /// The receiver of the transaction object in the first parameter; `None` if it has none or cannot be read.
-#[cfg(feature = "node-methods")]
+#[cfg(feature = "light")]
 pub(in crate::rpc) fn receiver(params: Params<'_>) -> Option<Address> {
     object(params).ok()?.receiver().ok()?
 }

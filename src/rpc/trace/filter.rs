@@ -48,7 +48,6 @@ impl Rules {
 
 const NODE: Rules = Rules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
 
-#[cfg(feature = "hosted")]
 const HOSTED: Rules = Rules { from: BlockParam::Latest, count: 100, blocks: 2_000 };
 
 #[derive(Deserialize)]
@@ -86,21 +85,26 @@ impl Addresses {
     }
 }
 
-/// The parsed filter.
+/// A trace filter.
 #[derive(Debug)]
-pub(in crate::rpc) struct Filter {
-    pub(in crate::rpc) from: BlockParam,
-    pub(in crate::rpc) to: BlockParam,
-    pub(in crate::rpc) senders: Vec<Address>,
-    pub(in crate::rpc) receivers: Vec<Address>,
-    pub(in crate::rpc) after: usize,
-    pub(in crate::rpc) count: usize,
+pub struct Filter {
+    /// The first block.
+    pub from: BlockParam,
+    /// The last block.
+    pub to: BlockParam,
+    /// Any of these senders; an empty list matches any.
+    pub senders: Vec<Address>,
+    /// Any of these receivers; an empty list matches any.
+    pub receivers: Vec<Address>,
+    /// How many traces are left out at the start.
+    pub after: usize,
+    /// Most traces.
+    pub count: usize,
 }
 
 impl Filter {
     /// The ends of the range; none of a filter that cannot be read.
-    #[cfg(feature = "node-methods")]
-    pub(in crate::rpc) fn ends(params: Params<'_>) -> Vec<BlockParam> {
+    pub fn ends(params: Params<'_>) -> Vec<BlockParam> {
         Self::read(params, &NODE).map_or_else(|_| Vec::new(), |filter| vec![filter.from, filter.to])
     }
 
@@ -109,17 +113,12 @@ impl Filter {
     ///
     /// # Errors
     /// [`ParamError`].
-    #[cfg(feature = "node-methods")]
-    pub(in crate::rpc) fn of_params(
+    pub fn of_params(
         params: Params<'_>,
         hosted: bool,
         number: impl Fn(&BlockParam) -> Option<u64>,
     ) -> Result<Option<(Self, u64, u64)>, ParamError> {
-        let rules = match hosted {
-            #[cfg(feature = "hosted")]
-            true => &HOSTED,
-            _ => &NODE,
-        };
+        let rules = if hosted { &HOSTED } else { &NODE };
         let filter = Self::read(params, rules)?;
         let (Some(from), Some(to)) = (number(&filter.from), number(&filter.to)) else { return Ok(None) };
         rules.check(from, to)?;
@@ -147,8 +146,7 @@ impl Filter {
     }
 
     /// The receivers that a filter selects; `None` if it selects all, or cannot be read.
-    #[cfg(feature = "node-methods")]
-    pub(in crate::rpc) fn receivers(params: Params<'_>) -> Option<Vec<Address>> {
+    pub fn receivers(params: Params<'_>) -> Option<Vec<Address>> {
         let filter = Self::read(params, &NODE).ok()?;
         Some(filter.receivers).filter(|receivers| !receivers.is_empty())
     }
@@ -190,7 +188,7 @@ pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<Done, Failur
 }
 
 /// `trace_filter` of the hosted profile.
-#[cfg(feature = "hosted")]
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(in crate::rpc) fn hosted(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     filter_by(&HOSTED, view, params)
 }

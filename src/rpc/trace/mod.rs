@@ -17,12 +17,12 @@ use crate::{
     exec::trace::TransactionTrace,
 };
 
-#[cfg(feature = "node-methods")]
-pub(super) use filter::Filter;
-#[cfg(feature = "hosted")]
+pub use filter::Filter;
+#[cfg(all(feature = "dev", feature = "light"))]
 pub(super) use filter::hosted as hosted_filter;
+pub use replay::traced_block;
+pub(super) use replay::traces;
 use replay::{CALLS, too_large};
-pub(super) use replay::{traced_block, traces};
 pub(super) use shape::halt_text;
 
 pub(super) const METHODS: &[Method] = &[

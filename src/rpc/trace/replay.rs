@@ -37,7 +37,10 @@ pub(super) fn too_large() -> Failure {
 pub(super) const CALLS: Tracer = Tracer::Calls { with_logs: false };
 
 /// Replaces the error for an invalid block parameter by the one of the reference node's tracing methods.
-pub(in crate::rpc) fn traced_block(param: Result<BlockParam, ParamError>) -> Result<BlockParam, ParamError> {
+///
+/// # Errors
+/// [`ParamError`].
+pub fn traced_block(param: Result<BlockParam, ParamError>) -> Result<BlockParam, ParamError> {
     tag_in_any_case(param).map_err(|error| match error {
         ParamError::BlockId(text) => ParamError::BlockNumber(text),
         other => other,

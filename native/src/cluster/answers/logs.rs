@@ -1,7 +1,7 @@
 //! The index's answer to a question about logs.
 
+use crate::light::index::{LogQuestion, LogReply};
 use rootlight::engine::{FoundLog, LogFilter, MAX_LOG_BYTES};
-use rootlight::light::{LogQuestion, LogReply};
 use rootlight::types::json::{Location, RpcLog};
 use rootlight_index::Reader;
 use serde_json::value::{RawValue, to_raw_value};

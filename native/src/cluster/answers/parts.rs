@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rootlight::light::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion};
+use crate::light::index::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion};
 use rootlight_index::Reader;
 use serde_json::value::{RawValue, to_raw_value};
 

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::light::index::LogQuestion;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
-use rootlight::light::LogQuestion;
 use rootlight::types::{B256, BlockRef};
 use rootlight_index::{Database, IndexError, IndexedBlock, Reader, ReaderOptions};
 use serde_json::value::RawValue;

@@ -1,6 +1,6 @@
 //! The index's answers to questions about traces.
 
-use rootlight::light::{AskedBlock, TraceQuestion, TraceReply};
+use crate::light::index::{AskedBlock, TraceQuestion, TraceReply};
 use rootlight_index::{
     FoundTraces, IndexedTrace, MAX_BLOCK_TRACE_BYTES, Reader, TraceFilter, TraceRange, Traced,
 };

@@ -3,13 +3,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::light::index::{
+    BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES, INDEX_TRANSACTION, LogQuestion,
+    TraceQuestion, hash_of_params, is_index_question,
+};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream;
-use rootlight::light::{
-    BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES, INDEX_TRANSACTION, LogQuestion,
-    NO_RESPONSE, TraceQuestion, UpstreamRequest, hash_of_params, is_index_question,
-};
+use rootlight::light::{NO_RESPONSE, UpstreamRequest};
 use rootlight::types::B256;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Notify;

@@ -1,17 +1,17 @@
 //! Banned addresses and the reputation of upstreams (`sco_*`), in the shapes of the reference node.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use serde::Serialize;
 
 use crate::{
     engine::{Level, LightStatus, View},
     rpc::{
-        error::{ParamError, RpcError},
+        error::RpcError,
         method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, done, required, told},
         params::Params,
     },
-    types::bans::{AddressRange, Bans},
+    types::bans::{AddressRange, BanRefusal, Bans},
 };
 
 /// The row of a method for the operator of the host.
@@ -28,7 +28,7 @@ const fn operated(
 
 const ADDRESS: &[Param] = &[required("address", "IP address or range")];
 
-pub(in crate::rpc) const METHODS: &[Method] = &[
+pub(super) const METHODS: &[Method] = &[
     operated(
         "sco_banAddress",
         ADDRESS,
@@ -38,7 +38,7 @@ pub(in crate::rpc) const METHODS: &[Method] = &[
         ),
         |view, params| {
             let range = range(params)?;
-            bans(view)?.ban(range, &healthy(view)).map_err(RpcError::NotBanned)?;
+            bans(view)?.ban(range, &healthy(view)).map_err(not_banned)?;
             done(&(), Level::Local)
         },
     ),
@@ -76,9 +76,17 @@ fn bans(view: &dyn View) -> Result<&dyn Bans, RpcError> {
     view.bans().ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
 }
 
-fn range(params: Params<'_>) -> Result<AddressRange, ParamError> {
+fn not_banned(refusal: BanRefusal) -> RpcError {
+    let code = if refusal == BanRefusal::TooMany { -32005 } else { -32602 };
+    RpcError::Host { code, text: format!("{refusal}"), data: None }
+}
+
+fn range(params: Params<'_>) -> Result<AddressRange, RpcError> {
     let text = params.text(0);
-    AddressRange::parse(&text).map_err(|_| ParamError::BannedAddress(text.chars().take(66).collect()))
+    AddressRange::parse(&text).map_err(|_| {
+        let given: String = text.chars().take(66).collect();
+        RpcError::Host { code: -32602, text: format!("invalid banned address {given}"), data: None }
+    })
 }
 
 /// The numbers of the upstreams that answer well.

@@ -1,13 +1,10 @@
 //! What a client asks of its host's index of blocks, and how the host answers. Client and host are one process, so only the
 //! contents of an answer can be wrong, not its form.
 
-use alloc::{boxed::Box, string::ToString as _, vec::Vec};
-
 use alloy_primitives::{Address, B256};
+use rootlight::light::UpstreamRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
-
-use super::upstream::UpstreamRequest;
 
 /// Asks for the logs of a range: [`LogQuestion`]. The response is a [`LogReply`].
 pub const INDEX_LOGS: &str = "index_logs";
@@ -182,6 +179,6 @@ pub fn hash_of_params(params: &str) -> Option<B256> {
 }
 
 /// The request to the index about a transaction.
-pub(crate) fn about_transaction(method: &'static str, hash: &B256) -> UpstreamRequest {
-    UpstreamRequest::new(method, alloc::format!(r#"["{hash}"]"#))
+pub(super) fn about_transaction(method: &'static str, hash: &B256) -> UpstreamRequest {
+    UpstreamRequest::new(method, format!(r#"["{hash}"]"#))
 }

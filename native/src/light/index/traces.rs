@@ -1,23 +1,15 @@
 //! Traces and uncles of blocks that this client does not prove, from the host's index. Nothing proves them, so they are
 //! `unproven`.
 
-use alloc::{boxed::Box, format, vec};
-
+use rootlight::consensus::ChainView;
+use rootlight::engine::{Depths, LightView, Refusal, View as _};
+use rootlight::exec::trace::MAX_TRACE_BYTES;
+use rootlight::light::PinnedHead;
+use rootlight::rpc::server::is_hosted;
+use rootlight::rpc::{BlockParam, Method, ParamError, Request, RpcError, TraceFilter, traced_block};
 use serde_json::{json, value::RawValue};
 
-use super::{
-    error::{ParamError, RpcError},
-    method::Method,
-    params::BlockParam,
-    request::Request,
-    trace::{Filter, traced_block},
-};
-use crate::{
-    consensus::ChainView,
-    engine::{Depths, LightView, Refusal, View},
-    exec::trace::MAX_TRACE_BYTES,
-    light::{AskedBlock, BlockPart, BlockQuestion, PinnedHead, TraceQuestion, TraceReply},
-};
+use super::questions::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion, TraceReply};
 
 /// The only method whose answer may consist of traces that the index gives and of traces that are proven here.
 const FILTER: &str = "trace_filter";
@@ -47,16 +39,13 @@ impl OlderTraces {
         pinned: &PinnedHead,
         view: &LightView<'_>,
     ) -> Option<Result<Self, RpcError>> {
-        if request.row.name != FILTER {
+        if request.row().name != FILTER {
             return None;
         }
         let chain = pinned.chain()?;
         let (head, lowest) = (chain.head().number, chain.lowest());
-        #[cfg(feature = "hosted")]
-        let hosted = super::profile::is_hosted(request.row);
-        #[cfg(not(feature = "hosted"))]
-        let hosted = false;
-        let range = Filter::of_params(request.params(), hosted, |param| height(param, chain));
+        let hosted = is_hosted(request.row());
+        let range = TraceFilter::of_params(request.params(), hosted, |param| height(param, chain));
         // A filter that cannot be read is refused by its handler.
         let (filter, from, to) = match range {
             Ok(range) => range?,
@@ -70,7 +59,7 @@ impl OlderTraces {
         }
         // What the index may leave is few enough to be proven here.
         let least = lowest.saturating_sub(1).max(to.saturating_sub(most)).min(last);
-        let Filter { senders, receivers: recipients, after, count, .. } = filter;
+        let TraceFilter { senders, receivers: recipients, after, count, .. } = filter;
         let asked = TraceQuestion { from, to: last, least, senders, recipients, after, count };
         Some(Ok(Self { asked, to }))
     }
@@ -133,10 +122,10 @@ pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestio
     let params = request.params();
     if let Refusal::PlacedTooOld { transaction, .. } = refusal {
         let block = AskedBlock::Transaction(*transaction);
-        return (request.row.name == "trace_transaction")
+        return (request.row().name == "trace_transaction")
             .then_some(BlockQuestion { block, part: BlockPart::Traces });
     }
-    let part = match request.row.name {
+    let part = match request.row().name {
         "trace_block" => BlockPart::Traces,
         "eth_getUncleCountByBlockHash" | "eth_getUncleCountByBlockNumber" => BlockPart::UncleCount,
         "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
@@ -144,7 +133,7 @@ pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestio
         }
         _ => return None,
     };
-    let block = match request.row.params.first()?.kind {
+    let block = match request.row().params.first()?.kind {
         "HASH" => AskedBlock::Hash(params.hash(0, "block hash").ok()?),
         _ => match traced_block(params.block(0)).ok()? {
             BlockParam::Earliest => AskedBlock::Number(0),

@@ -1,20 +1,17 @@
 //! Answers of a client beside a full node of its own: state from that node's store, everything else from the node.
 
+use std::sync::Arc;
+
+use alloy_primitives::{B256, Bytes, U256};
+use rootlight::consensus::VerifiedHeader;
+use rootlight::engine::{Depths, Level, Refusal, gate};
+use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
+use rootlight::rpc::{Answered, Asked, Beside, Handler, Method, Question, Request, RpcError};
+use rootlight::state::{Fact, Facts, StateKey, keys};
+use rootlight::trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected};
+use rootlight::types::BlockRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use super::{
-    error::RpcError,
-    method::{Handler, Method},
-};
-use crate::{
-    consensus::VerifiedHeader,
-    engine::{Depths, Level, Refusal},
-    light::{Known, OwnNode, PinnedHead, RequestFailure},
-    state::{Fact, Facts, StateKey, keys},
-    trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected},
-    types::{B256, BlockRef, Bytes, U256},
-};
 
 /// Methods that read state, and the height that `latest` means here.
 const STATE: [&str; 8] = [
@@ -37,6 +34,74 @@ const FILTER: &str = "trace_filter";
 /// Most blocks that a request for logs of the node may cover, as for logs that are proven here.
 const MAX_LOG_BLOCKS: u64 = 2_000;
 
+/// The operator's own full node, which is the client's only upstream. State is read from the node's store; blocks below the
+/// start are taken from the node as it shows them.
+#[derive(Debug, Clone)]
+pub struct OwnNode {
+    /// The trie nodes that the node keeps on disk.
+    pub store: Arc<dyn TrieStore>,
+    /// Whether calls, estimates and traces run here. Otherwise the node runs them.
+    pub executes: bool,
+}
+
+impl Beside for OwnNode {
+    fn before(
+        &self,
+        request: &Request,
+        pinned: &PinnedHead,
+        _: Known<'_>,
+    ) -> Option<Result<Asked, RpcError>> {
+        if relays(self.executes, request.row()) { relay(request, pinned).transpose() } else { None }
+    }
+
+    fn instead(
+        &self,
+        request: &Request,
+        pinned: &PinnedHead,
+        refusal: &Refusal,
+    ) -> Option<Result<Asked, RpcError>> {
+        // The node runs what cannot be run here.
+        let asked = runs(request.row()) && lacks_state_or_code(refusal);
+        let asked = if asked { relay(request, pinned).transpose() } else { None };
+        asked.or_else(|| Some(Err(RpcError::Refused(refusal.clone()))))
+    }
+
+    fn supply(
+        &self,
+        missing: &Facts,
+        pinned: &PinnedHead,
+        known: Known<'_>,
+    ) -> Result<Option<ProvenNodes>, Refusal> {
+        stored_state(missing, &*self.store, pinned, &known)
+    }
+}
+
+/// A request of the pinned block to the node. `None` if a parameter cannot be rewritten: then it is wrong.
+///
+/// # Errors
+/// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
+fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<Asked>, RpcError> {
+    gate::chain(pinned)?;
+    let Some(params) = request.pinned_params(pinned) else { return Ok(None) };
+    check_range(&params)?;
+    let request = UpstreamRequest::new(name_at_node(request.row()), params);
+    Ok(Some(Asked { request, question: Box::new(Relayed) }))
+}
+
+/// The response of the node is the answer, whatever it is.
+#[derive(Debug)]
+struct Relayed;
+
+impl Question for Relayed {
+    fn answered(self: Box<Self>, response: UpstreamResponse, pinned: &PinnedHead) -> Answered {
+        let head = pinned.chain().map_or(0, |chain| chain.head().number);
+        match response {
+            Ok(response) if is_final(&response, head) => Answered::Final(response),
+            response => Answered::Whole(response.map_err(own_node_failed)),
+        }
+    }
+}
+
 /// The range of a filter whose ends are numbers.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,7 +114,7 @@ struct Range {
 ///
 /// # Errors
 /// [`RpcError::TooManyBlocks`].
-pub(super) fn check_range(params: &str) -> Result<(), RpcError> {
+fn check_range(params: &str) -> Result<(), RpcError> {
     // A filter by block hash has no range.
     let Ok([Range { from_block, to_block }]) = serde_json::from_str::<[Range; 1]>(params) else {
         return Ok(());
@@ -63,38 +128,66 @@ pub(super) fn check_range(params: &str) -> Result<(), RpcError> {
 }
 
 /// Whether a method runs code.
-pub(super) fn runs(row: &Method) -> bool {
+fn runs(row: &Method) -> bool {
     RUNS.contains(&row.name)
         || (row.name.starts_with("trace_") && row.name != FILTER)
         || row.name.starts_with("debug_trace")
 }
 
 /// Whether a method is passed on to the host's own node instead of being answered here.
-pub(super) fn relays(node: &OwnNode, row: &Method) -> bool {
+fn relays(executes: bool, row: &Method) -> bool {
     let here = STATE.contains(&row.name)
         || row.namespace() == "rootlight"
         || row.name == FILTER
-        || (node.executes && runs(row));
+        || (executes && runs(row));
     matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified && !here
 }
 
+/// Whether a node that executes every block could run what this client cannot: the state is not held here, or the run
+/// reaches a method of a native contract that is not simulated.
+fn lacks_state_or_code(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::NotSimulated(_)
+            | Refusal::BlockNotSimulated { .. }
+            | Refusal::StateNotStored { .. }
+            | Refusal::NoStateProofs { .. }
+            | Refusal::NoTotalDifficulty(_)
+            | Refusal::NoWork(_)
+            | Refusal::OffChain { .. }
+            | Refusal::StorageNotListed(_)
+            | Refusal::Unproven(_)
+    )
+}
+
 /// The name under which the reference node serves a method.
-pub(super) fn name_at_node(row: &Method) -> &'static str {
+fn name_at_node(row: &Method) -> &'static str {
     row.aliases.iter().find(|alias| alias.starts_with("rsk_")).unwrap_or(&row.name)
 }
 
 /// The error of a request that the node did not answer. A request names the block of the pinned chain by its hash; a node that
 /// was restarted may have gone back below it.
-pub(super) fn own_node_failed(failure: RequestFailure) -> RpcError {
+fn own_node_failed(failure: RequestFailure) -> RpcError {
     let behind = matches!(&failure, RequestFailure::Rpc { code: -32600, message } if message.contains("not canonical"));
     let behind =
         behind.then(|| RequestFailure::Transport("it does not have the block at present; ask again".into()));
-    RpcError::OwnNode(behind.unwrap_or(failure))
+    match behind.unwrap_or(failure) {
+        RequestFailure::Rpc { code, message } => {
+            RpcError::Host { code: i32::try_from(code).unwrap_or(-32603), text: message, data: None }
+        }
+        RequestFailure::Reverted { code, message, output } => {
+            RpcError::Host { code: i32::try_from(code).unwrap_or(-32603), text: message, data: Some(output) }
+        }
+        silent => {
+            let text = format!("Resource unavailable: the node gives no answer: {silent}");
+            RpcError::Host { code: -32002, text, data: None }
+        }
+    }
 }
 
 /// Whether a response of the node about the block or transaction that it names cannot change any more: it says that it is in
 /// a block at least as deep as the tag `finalized`.
-pub(super) fn is_final(response: &RawValue, head: u64) -> bool {
+fn is_final(response: &RawValue, head: u64) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Place {
@@ -111,7 +204,7 @@ pub(super) fn is_final(response: &RawValue, head: u64) -> bool {
 ///
 /// # Errors
 /// [`Refusal::StateNotStored`], [`Refusal::Store`] or [`Refusal::UnreadableState`].
-pub(super) fn stored_state(
+fn stored_state(
     facts: &Facts,
     store: &dyn TrieStore,
     pinned: &PinnedHead,
@@ -136,7 +229,7 @@ fn header<'a>(block: &BlockRef, pinned: &'a PinnedHead, known: &Known<'a>) -> Op
 
 /// The nodes that prove a piece of state, and its bytes if they lie outside of the nodes.
 fn paths(root: B256, key: &StateKey, store: &dyn TrieStore) -> Result<ProvenNodes, WalkError> {
-    let (mut nodes, mut values) = (alloc::vec![], alloc::vec![]);
+    let (mut nodes, mut values) = (vec![], vec![]);
     let mut add = |key: &[u8], whole: bool| {
         nodes.append(&mut trie::prove(&store, root, key)?);
         values.extend(if whole { trie::lookup_value(&store, root, key)? } else { None });
@@ -169,33 +262,16 @@ fn refusal(error: WalkError, root: B256, number: u64, store: &dyn TrieStore) -> 
 
 #[cfg(test)]
 mod tests {
-    use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+    use rootlight::rpc::server::methods;
 
     use super::*;
-    use crate::{rpc::table, trie::NodeSource};
-
-    #[derive(Debug)]
-    struct Empty;
-
-    impl NodeSource for Empty {
-        fn node(&self, _: &B256) -> Option<Bytes> {
-            None
-        }
-    }
-
-    impl TrieStore for Empty {
-        fn why_missing(&self, _: &B256) -> StoreFault {
-            StoreFault::Absent
-        }
-    }
 
     /// Whoever reaches the node through this client gets none of the methods that the node trusts its own machine with.
     #[test]
     fn only_methods_that_read_the_chain_go_to_the_node() {
         for executes in [false, true] {
-            let node = OwnNode { store: Arc::new(Empty), executes };
             let relayed: Vec<&str> =
-                table::methods().filter(|row| relays(&node, row)).map(|row| row.name).collect();
+                methods().filter(|row| relays(executes, row)).map(|row| row.name).collect();
             for name in &relayed {
                 let space = name.split('_').next().unwrap();
                 assert!(["eth", "ext", "trace", "debug", "net", "txpool"].contains(&space), "{name}");
@@ -209,7 +285,7 @@ mod tests {
     #[test]
     fn logs_of_too_many_blocks_are_not_asked_of_the_node() {
         let range = |from: u64, to: u64| {
-            check_range(&alloc::format!(r#"[{{"fromBlock":"{from:#x}","toBlock":"{to:#x}"}}]"#))
+            check_range(&format!(r#"[{{"fromBlock":"{from:#x}","toBlock":"{to:#x}"}}]"#))
         };
         assert_eq!((range(5, 2_004), range(9, 3)), (Ok(()), Ok(())));
         let refused = RpcError::TooManyBlocks { max: 2_000, fits: (5, 2_004) };

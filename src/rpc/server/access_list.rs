@@ -13,7 +13,7 @@ use alloc::{
 use alloy_primitives::{Address, B256, U256};
 use serde::Serialize;
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::{Level, View},
     exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call_watched},
@@ -34,7 +34,7 @@ const ACCOUNTS: [u8; 5] = [0x31, 0x3b, 0x3c, 0x3f, 0xff];
 /// Opcodes with an account below the top of the stack: the four calls.
 const CALLS: [u8; 4] = [0xf1, 0xf2, 0xf4, 0xfa];
 
-pub(in crate::rpc) const METHODS: &[Method] = &[read(
+pub(super) const METHODS: &[Method] = &[read(
     "eth_createAccessList",
     CALL,
     (

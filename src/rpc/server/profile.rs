@@ -1,12 +1,17 @@
 //! Profiles: which methods a connection is served, and with which limits.
 
-use super::{
-    chain, dev,
-    method::{Done, Failure, Handler, Method, Pages, done},
-    params::Params,
-    table, trace,
+use super::rows::{DISCOVER, MODULES, described, methods};
+use crate::{
+    engine::{Level, View},
+    rpc::{
+        chain,
+        connection::Connection,
+        dev,
+        method::{Done, Failure, Handler, Method, Pages, done},
+        params::Params,
+        rootlight, table, trace,
+    },
 };
-use crate::engine::{Level, View};
 
 /// What the service is used for. The server decides it for each connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -27,21 +32,18 @@ static HOSTED: &[Method] = &[
     Method { handler: Handler::Read(none), pages: Pages::Any, ..dev::ACCOUNTS },
     Method { handler: Handler::Read(none), pages: Pages::Any, ..dev::PENDING },
     Method { handler: Handler::Read(numbered_peers), pages: Pages::Any, ..chain::PEER_LIST },
-    #[cfg(feature = "light")]
     Method {
-        handler: Handler::Read(super::rootlight::numbered_upstreams),
+        handler: Handler::Read(rootlight::numbered_upstreams),
         pages: Pages::Any,
-        ..super::rootlight::UPSTREAMS
+        ..rootlight::UPSTREAMS
     },
-    Method { handler: Handler::Read(hosted_modules), ..table::MODULES },
+    Method { handler: Handler::Read(hosted_modules), ..MODULES },
     Method { handler: Handler::Read(trace::hosted_filter), ..trace::FILTER },
-    #[cfg(feature = "node-methods")]
-    Method { handler: Handler::Read(hosted_document), ..table::DISCOVER },
+    Method { handler: Handler::Read(hosted_document), ..DISCOVER },
 ];
 
 /// Whether a row is one of the hosted profile's own.
-#[cfg(feature = "node-methods")]
-pub(super) fn is_hosted(row: &Method) -> bool {
+pub fn is_hosted(row: &Method) -> bool {
     HOSTED.iter().any(|own| core::ptr::eq(own, row))
 }
 
@@ -72,14 +74,27 @@ impl Profile {
             }
         }
     }
+}
 
-    /// The row that serves a method of the table under this profile; `None` if the profile does not have the method.
-    pub(super) fn row(self, method: &'static Method) -> Option<&'static Method> {
-        if self == Self::Node {
-            return Some(method);
+/// The row that serves a method under the hosted profile; `None` if the profile does not have the method.
+fn hosted_row(method: &'static Method) -> Option<&'static Method> {
+    Profile::Hosted.has(method).then_some(own_row(method).unwrap_or(method))
+}
+
+impl Connection {
+    /// Returns the connection, served under this profile.
+    #[must_use]
+    pub fn with_profile(self, profile: Profile) -> Self {
+        match profile {
+            Profile::Node => self,
+            Profile::Hosted => self.with_selection(hosted_row),
         }
-        self.has(method).then_some(own_row(method).unwrap_or(method))
     }
+}
+
+/// The methods that the hosted profile has.
+fn hosted() -> impl Iterator<Item = &'static Method> {
+    methods().filter(|method| Profile::Hosted.has(method))
 }
 
 /// `eth_accounts` of a service that holds no keys.
@@ -94,13 +109,12 @@ fn numbered_peers(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 
 /// `rpc_modules` with the namespaces of the hosted profile.
 fn hosted_modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    table::modules_of(|method| Profile::Hosted.has(method))
+    table::modules_of(hosted())
 }
 
 /// `rpc.discover` with the methods of the hosted profile.
-#[cfg(feature = "node-methods")]
 fn hosted_document(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    table::discover(view, |method| Profile::Hosted.has(method))
+    described(view, hosted())
 }
 
 #[cfg(test)]
@@ -108,10 +122,6 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-
-    fn hosted() -> impl Iterator<Item = &'static Method> {
-        table::methods().filter(|method| Profile::Hosted.has(method))
-    }
 
     #[test]
     fn the_hosted_profile_has_no_method_that_holds_keys_mines_or_controls_the_chain() {
@@ -130,7 +140,7 @@ mod tests {
             "anvil_setBalance",
             "debug_traceTransaction",
         ] {
-            assert!(table::methods().any(|method| method.name == name), "{name} is in the table");
+            assert!(methods().any(|method| method.name == name), "{name} is in the table");
             assert!(!served.contains(&name), "{name}");
         }
         for name in ["eth_call", "eth_accounts", "eth_sendRawTransaction", "trace_filter", "txpool_status"] {
@@ -141,9 +151,8 @@ mod tests {
     #[test]
     fn rows_of_the_hosted_profile_replace_rows_of_the_table() {
         for row in HOSTED {
-            let method = table::methods().find(|method| method.name == row.name).unwrap();
-            assert!(core::ptr::eq(Profile::Hosted.row(method).unwrap(), row), "{}", row.name);
-            assert!(core::ptr::eq(Profile::Node.row(method).unwrap(), method), "{}", row.name);
+            let method = methods().find(|method| method.name == row.name).unwrap();
+            assert!(core::ptr::eq(hosted_row(method).unwrap(), row), "{}", row.name);
             assert_eq!(row.cost, method.cost);
         }
     }

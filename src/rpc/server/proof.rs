@@ -7,7 +7,7 @@ use alloc::{string::String, vec::Vec};
 
 use alloy_primitives::{Bytes, hex};
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::{Level, View},
     rpc::{
@@ -28,7 +28,7 @@ const ROW: Method = read(
     proof,
 );
 
-pub(in crate::rpc) const METHODS: &[Method] = &[Method { aliases: &["rsk_getProof"], ..ROW }];
+pub(super) const METHODS: &[Method] = &[Method { aliases: &["rsk_getProof"], ..ROW }];
 
 fn proof(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&state::proof_with(view, params, leaf_first)?)

@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use alloy_primitives::{Address, Bytes, U256, address, hex};
 use serde::Serialize;
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::{Level, View},
     exec::{CallMessage, CallOutcome, call},
@@ -23,7 +23,7 @@ const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
 /// Selector of the Bridge's method `getStateForDebugging()`.
 const STATE: [u8; 4] = [0x0d, 0x0c, 0xee, 0x93];
 
-pub(in crate::rpc) const METHODS: &[Method] = &[read(
+pub(super) const METHODS: &[Method] = &[read(
     "eth_bridgeState",
     &[],
     (

@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use serde_json::{Map, Value, json};
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::Level,
     rpc::method::{Method, Read},
@@ -14,7 +14,7 @@ use crate::{
 const OPENRPC: &str = "1.3.2";
 
 /// The row of the method, which this handler answers.
-pub(in crate::rpc) const fn row(handler: Read) -> Method {
+pub(super) const fn row(handler: Read) -> Method {
     read(
         "rpc.discover",
         &[],
@@ -26,7 +26,7 @@ pub(in crate::rpc) const fn row(handler: Read) -> Method {
 }
 
 /// The OpenRPC document of these methods.
-pub(crate) fn document<'a>(version: &str, methods: impl Iterator<Item = &'a Method>) -> Value {
+pub(super) fn document<'a>(version: &str, methods: impl Iterator<Item = &'a Method>) -> Value {
     let mut listed: Vec<(&str, &Method)> =
         methods.flat_map(|row| row.aliases.iter().chain([&row.name]).map(move |name| (*name, row))).collect();
     listed.sort_by_key(|(name, _)| *name);
@@ -140,7 +140,7 @@ fn schema(kind: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::table;
+    use crate::rpc::server::methods;
 
     #[test]
     fn kinds_have_schemas() {
@@ -154,11 +154,11 @@ mod tests {
 
     #[test]
     fn every_name_of_every_method_is_listed_once() {
-        let document = document("v", table::methods());
+        let document = document("v", methods());
         let names: Vec<&str> =
             document["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "sorted, and no name twice");
-        let all = table::methods().map(|row| row.aliases.len() + 1).sum::<usize>();
+        let all = methods().map(|row| row.aliases.len() + 1).sum::<usize>();
         assert_eq!(names.len(), all);
         assert!(names.contains(&"rpc.discover") && names.contains(&"rsk_protocolVersion"));
     }

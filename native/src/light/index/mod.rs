@@ -2,35 +2,77 @@
 //! more blocks than one request may cover, and transactions and uncles of blocks below the start. Nothing proves them, so they
 //! are `unproven`.
 
-use alloc::{borrow::ToOwned as _, boxed::Box, format, vec};
+#[cfg(test)]
+mod index_test;
+mod questions;
+mod traces;
 
+use rootlight::engine::{
+    Depths, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View as _, Watch,
+    check_count,
+};
+use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
+use rootlight::rpc::envelope::Outcome;
+use rootlight::rpc::{
+    Answered, Asked, Beside, Failure, Method, Part, Question, Request, RpcError, log_watch, range_failure,
+};
+use rootlight::state::Facts;
+use rootlight::trie::ProvenNodes;
+use rootlight::types::json::for_each_member;
 use serde_json::{Value, from_str, json, value::RawValue};
 
-use super::{
-    envelope::Outcome,
-    error::RpcError,
-    logs::{range_failure, watch},
-    method::{Failure, Method},
-    older_traces::{self, AnsweredTraces, OlderTraces},
-    request::Request,
+use self::questions::about_transaction;
+pub use self::questions::{
+    AskedBlock, BlockPart, BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
+    INDEX_TRANSACTION, LogQuestion, LogReply, TraceQuestion, TraceReply, hash_of_params, is_index_question,
 };
-use crate::{
-    engine::{
-        Depths, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View, Watch, check_count,
-    },
-    light::{
-        INDEX_RECEIPT, INDEX_TRANSACTION, LogQuestion, LogReply, PinnedHead, RequestFailure, UpstreamRequest,
-        UpstreamResponse, about_transaction,
-    },
-    types::json::for_each_member,
-};
+use self::traces::{AnsweredTraces, OlderTraces};
 
 /// The only method whose answer may consist of blocks that the index gives and of blocks that are proven here.
 const LOGS: &str = "eth_getLogs";
 
+/// An index of blocks, which the host asks in the place of the best upstream.
+#[derive(Debug, Clone, Copy)]
+pub struct Index;
+
+impl Beside for Index {
+    fn before(
+        &self,
+        request: &Request,
+        pinned: &PinnedHead,
+        known: Known<'_>,
+    ) -> Option<Result<Asked, RpcError>> {
+        let view = &LightView::new(pinned, known, &|| false);
+        if let Some(traces) = OlderTraces::of(request, pinned, view) {
+            return Some(traces.map(|traces| {
+                asked(traces.asked.to_request(), OfIndex::Traces(traces.into(), request.row()))
+            }));
+        }
+        let range = OlderRange::of(request, pinned, view)?;
+        Some(Ok(asked(range.to_request(), OfIndex::Logs(range.into()))))
+    }
+
+    fn instead(
+        &self,
+        request: &Request,
+        _: &PinnedHead,
+        refusal: &Refusal,
+    ) -> Option<Result<Asked, RpcError>> {
+        about(request, refusal).map(Ok)
+    }
+
+    fn supply(&self, _: &Facts, _: &PinnedHead, _: Known<'_>) -> Result<Option<ProvenNodes>, Refusal> {
+        Ok(None)
+    }
+}
+
+fn asked(request: UpstreamRequest, question: OfIndex) -> Asked {
+    Asked { request, question: Box::new(question) }
+}
+
 /// What the index is asked for.
 #[derive(Debug)]
-pub(super) enum Question {
+enum OfIndex {
     /// The logs of the older blocks of a request.
     Logs(Box<OlderRange>),
     /// The traces of the older blocks of a request.
@@ -43,7 +85,7 @@ pub(super) enum Question {
 
 /// The part of a request for logs that the index answers, and the rest.
 #[derive(Debug)]
-pub(super) struct OlderRange {
+struct OlderRange {
     asked: LogQuestion,
     /// The last block of the whole request.
     to: u64,
@@ -51,19 +93,11 @@ pub(super) struct OlderRange {
     rest: Option<Request>,
 }
 
-/// What became of a question.
-pub(super) enum Answered {
-    /// The answer to the request.
-    Whole(Outcome),
-    /// What there is of the older blocks, and the request for the newer ones.
-    Part(OlderPart, Request),
-}
-
 /// The logs or traces of the older blocks of a request.
 #[derive(Debug)]
-pub(super) struct OlderPart {
+struct OlderPart {
     /// A JSON array.
-    pub(super) list: Box<RawValue>,
+    list: Box<RawValue>,
     /// What limits the logs of the whole answer. Traces are limited by the request for the newer blocks.
     logs: Option<OlderLogs>,
 }
@@ -80,11 +114,11 @@ struct OlderLogs {
 impl OlderRange {
     /// The part of a request that the index answers; `None` if the request needs no index, or is to be refused. It ends
     /// where blocks are final, so that no reorganisation replaces it.
-    pub(super) fn of(request: &Request, pinned: &PinnedHead, view: &LightView<'_>) -> Option<Self> {
-        if request.row.name != LOGS {
+    fn of(request: &Request, pinned: &PinnedHead, view: &LightView<'_>) -> Option<Self> {
+        if request.row().name != LOGS {
             return None;
         }
-        let Ok(Watch::Logs { filter, from, to }) = watch(view, 0, request.params()) else { return None };
+        let Ok(Watch::Logs { filter, from, to }) = log_watch(view, 0, request.params()) else { return None };
         let chain = pinned.chain()?;
         let (head, lowest) = (chain.head().number, chain.lowest());
         let to = to.unwrap_or(head).min(head);
@@ -102,7 +136,7 @@ impl OlderRange {
     }
 
     /// The request to the index.
-    pub(super) fn to_request(&self) -> UpstreamRequest {
+    fn to_request(&self) -> UpstreamRequest {
         self.asked.to_request()
     }
 
@@ -120,7 +154,7 @@ impl OlderRange {
         Ok(match self.rest {
             Some(rest) => {
                 let limit = Some(OlderLogs { count, from, last, to });
-                Answered::Part(OlderPart { list: logs, logs: limit }, rest)
+                Answered::Part(Box::new(OlderPart { list: logs, logs: limit }), rest)
             }
             None => Answered::Whole(Ok(logs)),
         })
@@ -137,15 +171,16 @@ fn rest(request: &Request, filter: &LogFilter, from: u64, to: u64) -> Option<Req
     if filter.get("address") == Some(&json!([])) {
         filter.as_object_mut()?.remove("address");
     }
-    Request::new(request.row, vec![serde_json::value::to_raw_value(&filter).ok()?]).ok()
+    Request::new(request.row(), vec![serde_json::value::to_raw_value(&filter).ok()?]).ok()
 }
 
-impl OlderPart {
-    /// This list and that of the newer blocks as one array.
-    ///
-    /// # Errors
-    /// [`RpcError::TooManyLogs`].
-    pub(super) fn joined(self, newer: &RawValue) -> Outcome {
+impl Part for OlderPart {
+    fn bytes(&self) -> usize {
+        self.list.get().len()
+    }
+
+    /// This list and that of the newer blocks as one array, or [`RpcError::TooManyLogs`].
+    fn joined(self: Box<Self>, newer: &RawValue) -> Outcome {
         let mut count = self.logs.as_ref().map_or(0, |logs| logs.count);
         for_each_member(newer.get(), &mut |_| {
             count = count.saturating_add(1);
@@ -185,39 +220,49 @@ fn error(failure: Failure) -> RpcError {
 }
 
 fn malformed() -> RpcError {
-    RpcError::Index(RequestFailure::Malformed("not the answer of an index"))
+    no_answer(&RequestFailure::Malformed("not the answer of an index"))
+}
+
+/// The error of an index that gives no answer.
+fn no_answer(failure: &RequestFailure) -> RpcError {
+    let reason = match failure {
+        RequestFailure::Rpc { message, .. } => message.clone(),
+        RequestFailure::Transport(reason) => reason.clone(),
+        other => format!("{other}"),
+    };
+    let text = format!("Resource unavailable: the index gives no answer: {reason}");
+    RpcError::Host { code: -32002, text, data: None }
 }
 
 /// The question about a request that was refused, because its transaction or block is below the start; `None` for other
 /// refusals and methods.
-pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<(UpstreamRequest, Question)> {
-    let method = match request.row.name {
+fn about(request: &Request, refusal: &Refusal) -> Option<Asked> {
+    let method = match request.row().name {
         "eth_getTransactionByHash" => INDEX_TRANSACTION,
         "eth_getTransactionReceipt" => INDEX_RECEIPT,
         _ => {
-            let asked = older_traces::about(request, refusal)?.to_request();
-            return Some((asked, Question::Block(refusal.clone().into())));
+            let block = traces::about(request, refusal)?.to_request();
+            return Some(asked(block, OfIndex::Block(refusal.clone().into())));
         }
     };
     let Refusal::PlacedTooOld { transaction, .. } = refusal else { return None };
-    Some((about_transaction(method, transaction), Question::Transaction(refusal.clone().into())))
+    Some(asked(about_transaction(method, transaction), OfIndex::Transaction(refusal.clone().into())))
 }
 
-impl Question {
-    /// Evaluates the response of the index.
-    pub(super) fn answered(self, response: UpstreamResponse) -> Answered {
-        let response = match (response, &self) {
-            (Ok(response), _) => response,
-            (Err(failure), _) => return Answered::Whole(Err(RpcError::Index(failure))),
+impl Question for OfIndex {
+    fn answered(self: Box<Self>, response: UpstreamResponse, _: &PinnedHead) -> Answered {
+        let response = match response {
+            Ok(response) => response,
+            Err(failure) => return Answered::Whole(Err(no_answer(&failure))),
         };
-        match self {
+        match *self {
             Self::Logs(range) => {
                 range.answered(&response).unwrap_or_else(|error| Answered::Whole(Err(error)))
             }
             Self::Traces(range, row) => match range.answered(&response) {
                 Some(Ok(AnsweredTraces::Whole(traces))) => Answered::Whole(Ok(traces)),
-                Some(Ok(AnsweredTraces::Part(list, filter))) => match older_traces::rest(row, filter) {
-                    Some(rest) => Answered::Part(OlderPart { list, logs: None }, rest),
+                Some(Ok(AnsweredTraces::Part(list, filter))) => match traces::rest(row, filter) {
+                    Some(rest) => Answered::Part(Box::new(OlderPart { list, logs: None }), rest),
                     None => Answered::Whole(Err(RpcError::Internal)),
                 },
                 Some(Err(error)) => Answered::Whole(Err(error)),
@@ -235,38 +280,5 @@ impl Question {
             }
             Self::Transaction(_) => Answered::Whole(Ok(response)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::{string::String, vec::Vec};
-
-    use super::*;
-
-    fn list(count: usize) -> Box<RawValue> {
-        serde_json::value::to_raw_value(&(0..count).collect::<Vec<_>>()).unwrap()
-    }
-
-    fn joined(older: usize, newer: usize, from: u64) -> Result<String, RpcError> {
-        let logs = Some(OlderLogs { count: older, from, last: 5_000, to: 5_100 });
-        OlderPart { list: list(older), logs }.joined(&list(newer)).map(|logs| logs.get().into())
-    }
-
-    #[test]
-    fn two_lists_of_logs_are_one() {
-        for (older, newer, expected) in
-            [(2, 3, "[0,1,0,1,2]"), (0, 2, "[0,1]"), (2, 0, "[0,1]"), (0, 0, "[]"), (1, 1, "[0,0]")]
-        {
-            assert_eq!(joined(older, newer, 1), Ok(expected.into()));
-        }
-    }
-
-    #[test]
-    fn the_number_of_logs_is_limited_over_both_lists() {
-        assert!(joined(MAX_LOGS - 1, 1, 1).is_ok());
-        let refused = RpcError::TooManyLogs { max: MAX_LOGS, fits: (1, 5_000) };
-        assert_eq!(joined(MAX_LOGS, 1, 1), Err(refused));
-        assert!(joined(MAX_LOGS, 1, 4_000).is_ok(), "few blocks may have any number of logs");
     }
 }

@@ -1,6 +1,6 @@
 //! `eth_submitWork` and `eth_submitHashrate`. Rootstock is merge-mined: miners use `mnr_*`.
 
-use super::read;
+use super::row::read;
 use crate::{
     engine::{Level, View},
     rpc::{
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-pub(in crate::rpc) const METHODS: &[Method] = &[
+pub(super) const METHODS: &[Method] = &[
     read(
         "eth_submitWork",
         &[required("nonce", "DATA, 8 bytes"), required("powHash", "HASH"), required("mixDigest", "HASH")],

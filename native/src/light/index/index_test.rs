@@ -1,20 +1,14 @@
 //! Requests for logs and transactions below the start, with an index beside the client.
 
-use serde_json::{Value, json, value::RawValue};
+use std::sync::Arc;
 
-use super::{
-    Client, Session, SessionStep,
-    mined_chain::{Mined, START},
-};
-use crate::{
-    engine::{MAX_LOG_BYTES, MAX_LOGS},
-    light::{
-        AskedBlock, BlockPart, BlockQuestion, ClientConfig, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
-        INDEX_TRANSACTION, LogQuestion, LogReply, RequestFailure, TraceQuestion, TraceReply, UpstreamRequest,
-        UpstreamResponse, hash_of_params,
-    },
-    types::{Address, B256},
-};
+use rootlight::engine::MAX_LOG_BYTES;
+use rootlight::light::ClientConfig;
+use rootlight::rpc::mined_chain::{Mined, START};
+use rootlight::rpc::{Client, Session, SessionStep};
+use rootlight::types::{Address, B256};
+
+use super::*;
 
 /// Blocks above the start.
 const BLOCKS: u64 = 200;
@@ -34,8 +28,11 @@ impl Indexed {
     fn new(index: bool) -> Self {
         let mut mined = Mined::new();
         mined.grow(BLOCKS as usize, 14);
-        let config = ClientConfig { upstreams: vec!["miner".into()], index, ..ClientConfig::default() };
+        let config = ClientConfig { upstreams: vec!["miner".into()], ..ClientConfig::default() };
         let mut client = mined.start_as(config);
+        if index {
+            client = client.with_beside(Arc::new(Index));
+        }
         mined.follow(&mut client);
         Self { mined, client, asked: Vec::new() }
     }
@@ -244,4 +241,30 @@ fn parts_of_older_blocks_come_from_the_index() {
             }
         }
     }
+}
+
+fn list(count: usize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(&(0..count).collect::<Vec<_>>()).unwrap()
+}
+
+fn joined(older: usize, newer: usize, from: u64) -> Result<String, RpcError> {
+    let logs = Some(OlderLogs { count: older, from, last: 5_000, to: 5_100 });
+    Box::new(OlderPart { list: list(older), logs }).joined(&list(newer)).map(|logs| logs.get().into())
+}
+
+#[test]
+fn two_lists_of_logs_are_one() {
+    for (older, newer, expected) in
+        [(2, 3, "[0,1,0,1,2]"), (0, 2, "[0,1]"), (2, 0, "[0,1]"), (0, 0, "[]"), (1, 1, "[0,0]")]
+    {
+        assert_eq!(joined(older, newer, 1), Ok(expected.into()));
+    }
+}
+
+#[test]
+fn the_number_of_logs_is_limited_over_both_lists() {
+    assert!(joined(MAX_LOGS - 1, 1, 1).is_ok());
+    let refused = RpcError::TooManyLogs { max: MAX_LOGS, fits: (1, 5_000) };
+    assert_eq!(joined(MAX_LOGS, 1, 1), Err(refused));
+    assert!(joined(MAX_LOGS, 1, 4_000).is_ok(), "few blocks may have any number of logs");
 }

@@ -1,0 +1,224 @@
+//! The bytes of a filter on its way from one front end to another.
+//!
+//! They are for front ends of one version that trust each other, because what a filter has reported decides what a later
+//! poll reports as taken back. A front end must therefore make sure that nobody else wrote them.
+
+use alloy_primitives::{Address, B256, Bytes};
+use rootlight::engine::{FoundLog, LentFilter, LogFilter, ReportedBlock, Watch};
+use rootlight::types::{Asker, BlockRef, Log};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Version of the encoding.
+const VERSION: u8 = 3;
+
+/// The bytes are not those of a filter of this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("not a filter, or one of another version")]
+pub(super) struct CarriedError;
+
+#[derive(Serialize, Deserialize)]
+struct Carried {
+    version: u8,
+    asker: u64,
+    page: u128,
+    rights: u64,
+    fresh: bool,
+    watch: Watched,
+    trail: Vec<CarriedBlock>,
+    pending: Vec<B256>,
+}
+
+/// What a filter watches. Subscriptions are not carried.
+#[derive(Serialize, Deserialize)]
+enum Watched {
+    Logs { addresses: Vec<Address>, topics: Vec<Vec<B256>>, from: u64, to: Option<u64> },
+    BlockLogs { addresses: Vec<Address>, topics: Vec<Vec<B256>>, block: B256 },
+    Blocks,
+    Pending,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CarriedBlock {
+    number: u64,
+    hash: B256,
+    logs: Vec<CarriedLog>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CarriedLog {
+    address: Address,
+    topics: Vec<B256>,
+    data: Bytes,
+    log_index: u64,
+    transaction: B256,
+    transaction_index: u64,
+}
+
+/// The bytes of a filter; `None` if it watches what only subscriptions do.
+pub(super) fn to_bytes(filter: LentFilter) -> Option<Vec<u8>> {
+    let carried = Carried {
+        version: VERSION,
+        asker: filter.asker.number,
+        page: filter.asker.page,
+        rights: filter.rights,
+        fresh: filter.fresh,
+        watch: Watched::of(filter.watch)?,
+        trail: filter.reported.into_iter().map(CarriedBlock::from).collect(),
+        pending: filter.pending,
+    };
+    postcard::to_allocvec(&carried).ok()
+}
+
+/// Reads a filter.
+///
+/// # Errors
+/// The bytes are no filter of this version.
+pub(super) fn from_bytes(bytes: &[u8]) -> Result<LentFilter, CarriedError> {
+    let carried: Carried = postcard::from_bytes(bytes).map_err(|_| CarriedError)?;
+    if carried.version != VERSION {
+        return Err(CarriedError);
+    }
+    Ok(LentFilter {
+        asker: Asker { number: carried.asker, page: carried.page },
+        rights: carried.rights,
+        fresh: carried.fresh,
+        watch: carried.watch.into(),
+        reported: carried.trail.into_iter().map(ReportedBlock::from).collect(),
+        pending: carried.pending,
+    })
+}
+
+impl Watched {
+    fn of(watch: Watch) -> Option<Self> {
+        Some(match watch {
+            Watch::Logs { filter: LogFilter { addresses, topics }, from, to } => {
+                Self::Logs { addresses, topics, from, to }
+            }
+            Watch::BlockLogs { filter: LogFilter { addresses, topics }, block } => {
+                Self::BlockLogs { addresses, topics, block }
+            }
+            Watch::Blocks => Self::Blocks,
+            Watch::Pending => Self::Pending,
+            Watch::Heads | Watch::Syncing => return None,
+        })
+    }
+}
+
+impl From<Watched> for Watch {
+    fn from(watch: Watched) -> Self {
+        match watch {
+            Watched::Logs { addresses, topics, from, to } => {
+                Self::Logs { filter: LogFilter { addresses, topics }, from, to }
+            }
+            Watched::BlockLogs { addresses, topics, block } => {
+                Self::BlockLogs { filter: LogFilter { addresses, topics }, block }
+            }
+            Watched::Blocks => Self::Blocks,
+            Watched::Pending => Self::Pending,
+        }
+    }
+}
+
+impl From<ReportedBlock> for CarriedBlock {
+    fn from(ReportedBlock { block: BlockRef { number, hash }, logs }: ReportedBlock) -> Self {
+        let log = |found: FoundLog| CarriedLog {
+            address: found.log.address,
+            topics: found.log.topics,
+            data: found.log.data,
+            log_index: found.log_index,
+            transaction: found.transaction,
+            transaction_index: found.transaction_index,
+        };
+        Self { number, hash, logs: logs.into_iter().map(log).collect() }
+    }
+}
+
+impl From<CarriedBlock> for ReportedBlock {
+    fn from(CarriedBlock { number, hash, logs }: CarriedBlock) -> Self {
+        let block = BlockRef { number, hash };
+        let log = |log: CarriedLog| FoundLog {
+            log: Log { address: log.address, topics: log.topics, data: log.data },
+            log_index: log.log_index,
+            transaction: log.transaction,
+            transaction_index: log.transaction_index,
+            block,
+        };
+        Self { block, logs: logs.into_iter().map(log).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(byte: u8) -> B256 {
+        B256::repeat_byte(byte)
+    }
+
+    /// One filter of each kind that is carried, as another front end may have made it.
+    fn filters() -> [LentFilter; 5] {
+        let block = |number, byte| BlockRef { number, hash: hash(byte) };
+        let log = |index| FoundLog {
+            log: Log {
+                address: Address::repeat_byte(0xa1),
+                topics: vec![hash(0xb1), hash(0xb2)],
+                data: Bytes::from_static(b"data of a log"),
+            },
+            log_index: index,
+            transaction: hash(0xc1),
+            transaction_index: 200,
+            block: block(70_000, 0xd2),
+        };
+        let told = || {
+            let first = ReportedBlock { block: block(69_999, 0xd1), logs: Vec::new() };
+            vec![first, ReportedBlock { block: block(70_000, 0xd2), logs: vec![log(0), log(300)] }]
+        };
+        let filter = || LogFilter {
+            addresses: vec![Address::repeat_byte(0xa1), Address::repeat_byte(0xa2)],
+            topics: vec![vec![hash(0xb1)], Vec::new(), vec![hash(0xb2), hash(0xb3)]],
+        };
+        let mut id = 0;
+        [
+            (Watch::Logs { filter: filter(), from: 300, to: Some(1 << 40) }, told(), Vec::new()),
+            (Watch::Logs { filter: LogFilter::default(), from: 0, to: None }, told(), Vec::new()),
+            (Watch::BlockLogs { filter: filter(), block: hash(0xd3) }, Vec::new(), Vec::new()),
+            (Watch::Blocks, told(), Vec::new()),
+            (Watch::Pending, Vec::new(), vec![hash(0xe1), hash(0xe2)]),
+        ]
+        .map(|(watch, reported, pending)| {
+            id += 1;
+            LentFilter {
+                asker: Asker { number: (1 << 32) + id, page: u128::from(id % 3) << 100 },
+                rights: id * 1_000_000_007,
+                fresh: id % 2 == 0,
+                watch,
+                reported,
+                pending,
+            }
+        })
+    }
+
+    /// Front ends of different ages exchange filters while a service is renewed.
+    #[test]
+    fn the_bytes_of_a_filter_stay_as_they_are() {
+        let known =
+            include_str!("carried.hex").lines().map(|line| alloy_primitives::hex::decode(line).unwrap());
+        let known: Vec<_> = known.collect();
+        assert_eq!(known.len(), filters().len());
+        for (filter, known) in filters().into_iter().zip(known) {
+            assert_eq!(from_bytes(&known), Ok(filter.clone()));
+            assert_eq!(to_bytes(filter), Some(known));
+        }
+    }
+
+    #[test]
+    fn bytes_of_another_version_or_damaged_ones_are_no_filter() {
+        for filter in filters() {
+            let bytes = to_bytes(filter).unwrap();
+            for bad in [&bytes[..bytes.len() - 1], &[][..], &[&[9], &bytes[1..]].concat()] {
+                assert_eq!(from_bytes(bad), Err(CarriedError));
+            }
+        }
+    }
+}
