@@ -257,8 +257,8 @@ impl HeaderSync {
     /// skips the ancestors that the proposal's chain holds.
     ///
     /// A peer's `cursor` is set when its height arrives. Its `rewind` and `missed` affect only how it is asked next:
-    /// one search may go further back, one block may be asked for once less. `unsaved` and `behind` serve the store,
-    /// which a start by work does not use; `meter` measures the speed of the network.
+    /// one search may go further back, one block may be asked for once less. `changed` and `store` serve the host's
+    /// store, which a start by work does not use; `meter` measures the speed of the network.
     fn adopt(&mut self, sync: HeaderSync) {
         (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
         (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());

@@ -178,7 +178,7 @@ impl HeaderSync {
 
     /// Records that canonical headers, or their uncles, changed from this number on.
     pub(super) fn touch(&mut self, number: u64) {
-        self.unsaved = Some(self.unsaved.map_or(number, |lowest| lowest.min(number)));
+        self.changed = Some(self.changed.map_or(number, |lowest| lowest.min(number)));
     }
 
     /// Counts the pages from this number on as changed, because the host could not store them.
@@ -193,11 +193,11 @@ impl HeaderSync {
         let Some(chain) = self.chain.as_ref().filter(|_| !self.is_by_work()) else { return Vec::new() };
         let (view, first) = (chain.view(), self.first_kept());
         let head = view.head().number;
-        let Some(from) = self.unsaved else { return Vec::new() };
+        let Some(from) = self.changed else { return Vec::new() };
         if !self.synced_once && head.saturating_sub(from) < WORTH_WRITING {
             return Vec::new();
         }
-        self.unsaved = None;
+        self.changed = None;
         let page_of = |number: u64| number.saturating_sub(first) / PAGE_HEADERS;
         // A page that reaches below the headers in memory could be written only in part.
         let cut = view.lowest() > self.checkpoint.number || view.base().number > self.checkpoint.number;
@@ -294,7 +294,7 @@ impl HeaderSync {
         let view = chain.view();
         let (base, head) = (view.base(), view.head().number);
         if first > 0 {
-            self.behind = Some(BackgroundProof {
+            self.store.behind = Some(BackgroundProof {
                 stretch: self.stretch_below(first, (base.number, base.hash)),
                 work: U256::ZERO,
                 uncles: Some(U256::ZERO),
@@ -306,7 +306,7 @@ impl HeaderSync {
         for header in above.filter(|header| view.uncles(&header.hash()).is_none()) {
             self.backlog.add(header);
         }
-        (self.chain, self.resumed) = (Some(chain), Some(head));
+        (self.chain, self.store.resumed) = (Some(chain), Some(head));
         self.judge_work();
         Ok(head)
     }
@@ -329,7 +329,7 @@ impl HeaderSync {
             Ok(_) => self.judge_work(),
             Err(_) => {
                 self.forget();
-                (self.synced_once, self.first_end, self.resumed, self.lease) = (false, None, None, None);
+                (self.synced_once, self.first_end, self.store.resumed, self.lease) = (false, None, None, None);
                 for peer in &mut self.peers {
                     // Requests in progress belong to the old chain, and so does the state of each upstream's search.
                     (peer.at_end, peer.at, peer.rewind) = (false, None, FIRST_REWIND);
@@ -343,22 +343,22 @@ impl HeaderSync {
     /// The page that [`Self::prove_kept`] reads next.
     pub fn wanted_page(&self) -> Option<u64> {
         let proven = self.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
-        self.behind.as_ref().filter(|_| proven)?.stretch.page()
+        self.store.behind.as_ref().filter(|_| proven)?.stretch.page()
     }
 
     fn prove_some(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
         let Some(chain) = &mut self.chain else { return Ok(false) };
         if chain.view().unproven().is_some() {
-            return Ok(chain.prove(PAGE_HEADERS as usize)? || self.behind.is_some());
+            return Ok(chain.prove(PAGE_HEADERS as usize)? || self.store.behind.is_some());
         }
-        let Some(mut behind) = self.behind.take() else { return Ok(false) };
+        let Some(mut behind) = self.store.behind.take() else { return Ok(false) };
         let Some(index) = behind.stretch.page() else {
             self.stretch_proven(behind)?;
-            return Ok(self.behind.is_some());
+            return Ok(self.store.behind.is_some());
         };
         let bytes = read(index)?.ok_or(KeptFault::Damaged { index })?;
         self.restore_page(&mut behind.stretch, &bytes)?;
-        self.behind = Some(behind);
+        self.store.behind = Some(behind);
         Ok(true)
     }
 
@@ -385,19 +385,19 @@ impl HeaderSync {
         }
         let base = view.base();
         behind.stretch = self.stretch_below(first, (base.number, base.hash));
-        self.behind = Some(behind);
+        self.store.behind = Some(behind);
         Ok(())
     }
 
     /// Number of the highest header that was taken back and is not proven yet.
     pub fn unproven(&self) -> Option<u64> {
-        let behind = self.behind.as_ref().and_then(|behind| behind.stretch.top);
+        let behind = self.store.behind.as_ref().and_then(|behind| behind.stretch.top);
         self.chain.as_ref()?.view().unproven().or(behind.map(|(number, _)| number))
     }
 
     /// Forgets what was taken back.
     fn forget(&mut self) {
-        (self.chain, self.unsaved, self.behind) = (None, None, None);
+        (self.chain, self.changed, self.store.behind) = (None, None, None);
         (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
         self.floor = Floor::new(self.options.work_floor, self.options.promised);
     }

@@ -72,7 +72,7 @@ impl HeaderSync {
         if let Some(progress) = self.progress_of_proposals() {
             return progress;
         }
-        self.meter.progress(self.resumed.unwrap_or(self.start()), self.head_number(), self.announced())
+        self.meter.progress(self.store.resumed.unwrap_or(self.start()), self.head_number(), self.announced())
     }
 
     pub(super) fn head_number(&self) -> u64 {

@@ -83,11 +83,8 @@ pub struct HeaderSync {
     /// The time that the host passed in last.
     pub(super) now: Now,
     /// The lowest canonical header that changed since the last export.
-    pub(super) unsaved: Option<u64>,
-    /// The number of the head that was restored from an earlier run.
-    pub(super) resumed: Option<u64>,
-    /// Headers of an earlier run below those in memory, which are still to be proven.
-    pub(super) behind: Option<BackgroundProof>,
+    pub(super) changed: Option<u64>,
+    pub(super) store: Store,
 }
 
 /// The state of an upstream's proposal in a start by work.
@@ -132,6 +129,15 @@ pub struct Restoring {
     /// Number and hash of the header at which the stretch must end. `None` for the stretch at the top, whose headers
     /// are linked first and proven later.
     pub(super) top: Option<(u64, B256)>,
+}
+
+/// What the machine holds of an earlier run.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    /// The number of the head that was restored.
+    pub(super) resumed: Option<u64>,
+    /// Headers below those in memory, which are still to be proven.
+    pub(super) behind: Option<BackgroundProof>,
 }
 
 /// The state of proving the headers below those in memory.
@@ -180,9 +186,8 @@ impl HeaderSync {
             meter: Meter::default(),
             floor: Floor::new(options.work_floor, options.promised),
             now: Now::default(),
-            unsaved: None,
-            resumed: None,
-            behind: None,
+            changed: None,
+            store: Store::default(),
         }
     }
 }
