@@ -21,7 +21,7 @@ use super::{
     backfill_range::Backfill,
     peer::Phase,
     standing::{LEASE_POLL, PATIENCE},
-    state::{HeaderSync, Peer, StartProposal, SyncStep},
+    state::{HeaderSync, Peer, StartProposal, SyncStep, Turns},
 };
 use crate::{
     consensus::{ChainView, Checkpoint, VerifiedHeader, WorkStart},
@@ -213,7 +213,7 @@ impl HeaderSync {
             }
         }
         let Some((_, winner)) = heaviest else { return };
-        let (now, since) = (self.now.millis, *self.first_end.get_or_insert(self.now.millis));
+        let (now, since) = (self.now.millis, *self.turns.first_end.get_or_insert(self.now.millis));
         let wanted = |peer: &Peer| match &peer.proposal {
             StartProposal::Judged(_) => false,
             StartProposal::Height if peer.is_resting() => false,
@@ -263,7 +263,7 @@ impl HeaderSync {
         (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
         (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
         self.floor = Floor::new(self.options.work_floor, self.options.promised);
-        (self.lease, self.first_end, self.synced_once) = (None, None, false);
+        (self.turns, self.synced_once) = (Turns::default(), false);
         self.backfill.start(self.checkpoint.number, self.options.backfill);
         if let Some(chain) = &self.chain {
             let view = chain.view();

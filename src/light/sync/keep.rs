@@ -22,7 +22,7 @@ use thiserror::Error;
 use super::{
     backfill_range::Backfill,
     peer::{FIRST_REWIND, Phase},
-    state::{BackgroundProof, FORK_WINDOW, HeaderSync, Restoring},
+    state::{BackgroundProof, FORK_WINDOW, HeaderSync, Restoring, Turns},
 };
 use crate::{
     consensus::{ChainError, ChainView, HeaderCandidate, HeaderChain},
@@ -329,7 +329,7 @@ impl HeaderSync {
             Ok(_) => self.judge_work(),
             Err(_) => {
                 self.forget();
-                (self.synced_once, self.first_end, self.store.resumed, self.lease) = (false, None, None, None);
+                (self.synced_once, self.store.resumed, self.turns) = (false, None, Turns::default());
                 for peer in &mut self.peers {
                     // Requests in progress belong to the old chain, and so does the state of each upstream's search.
                     (peer.at_end, peer.at, peer.rewind) = (false, None, FIRST_REWIND);

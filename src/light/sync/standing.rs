@@ -321,7 +321,7 @@ impl HeaderSync {
     pub(super) fn take_lease(&mut self, upstream: usize) -> bool {
         let now = self.now;
         let over = |lease: &Lease| lease.holder == upstream || now.millis > lease.began.saturating_add(LEASE);
-        if self.lease.as_ref().is_some_and(|lease| !over(lease)) {
+        if self.turns.lease.as_ref().is_some_and(|lease| !over(lease)) {
             return false;
         }
         self.finish_lease();
@@ -334,7 +334,7 @@ impl HeaderSync {
         if faster {
             return false;
         }
-        self.lease = Some(Lease { holder: upstream, began: now.millis, headers: 0 });
+        self.turns.lease = Some(Lease { holder: upstream, began: now.millis, headers: 0 });
         true
     }
 
@@ -343,7 +343,7 @@ impl HeaderSync {
         let gained = self.head_number().saturating_sub(before);
         let asked = self.peers.get(upstream).map_or(self.now.millis, |peer| peer.asked);
         self.meter.count(gained, asked, self.now);
-        if let Some(lease) = self.lease.as_mut().filter(|lease| lease.holder == upstream) {
+        if let Some(lease) = self.turns.lease.as_mut().filter(|lease| lease.holder == upstream) {
             lease.headers = lease.headers.saturating_add(gained);
         }
     }
@@ -352,7 +352,7 @@ impl HeaderSync {
     pub(super) fn lease_is_over(&mut self, upstream: usize) -> bool {
         let now: Now = self.now;
         let over = |lease: &Lease| now.millis > lease.began.saturating_add(LEASE);
-        match &self.lease {
+        match &self.turns.lease {
             Some(lease) if lease.holder == upstream && over(lease) => {
                 self.finish_lease();
                 true
@@ -367,14 +367,14 @@ impl HeaderSync {
     }
 
     pub(super) fn drop_lease(&mut self, upstream: usize) {
-        if self.lease.is_some_and(|lease| lease.holder == upstream) {
+        if self.turns.lease.is_some_and(|lease| lease.holder == upstream) {
             self.finish_lease();
         }
     }
 
     /// Ends the present turn and remembers how fast it went.
     fn finish_lease(&mut self) {
-        let Some(lease) = self.lease.take() else { return };
+        let Some(lease) = self.turns.lease.take() else { return };
         let elapsed = self.now.millis.saturating_sub(lease.began).max(1);
         if let Some(peer) = self.peers.get_mut(lease.holder) {
             peer.record.rate = lease.headers.saturating_mul(1_000).checked_div(elapsed);
@@ -392,8 +392,8 @@ impl HeaderSync {
         if !self.peers.iter().any(|peer| peer.at_end) {
             return false;
         }
-        let since = *self.first_end.get_or_insert(self.now.millis);
-        let late = self.now.millis > since.saturating_add(PATIENCE) && self.lease.is_none();
+        let since = *self.turns.first_end.get_or_insert(self.now.millis);
+        let late = self.now.millis > since.saturating_add(PATIENCE) && self.turns.lease.is_none();
         late || self.peers.iter().all(|peer| peer.at_end || peer.is_resting())
     }
 }

@@ -291,13 +291,13 @@ fn turns_end_by_themselves() {
     let mut two = sync(2);
     two.peers.iter_mut().for_each(|peer| peer.announced = Some(START + 65));
     assert!(two.take_lease(0));
-    two.lease.as_mut().unwrap().headers = 50;
+    two.turns.lease.as_mut().unwrap().headers = 50;
     two.count(1, 0);
-    assert_eq!(two.lease.unwrap().headers, 50);
+    assert_eq!(two.turns.lease.unwrap().headers, 50);
     two.count(0, START - 7);
-    assert_eq!(two.lease.unwrap().headers, 57);
+    assert_eq!(two.turns.lease.unwrap().headers, 57);
     two.drop_lease(1);
-    assert!(two.lease.is_some() && two.lease_is_over(1), "the other upstream has the turn");
+    assert!(two.turns.lease.is_some() && two.lease_is_over(1), "the other upstream has the turn");
     two.peers[1].announced = Some(START + 64);
     assert!(!two.lease_is_over(1), "it needs no turn for so few headers");
     two.peers[1].announced = Some(START + 65);

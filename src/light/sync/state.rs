@@ -70,14 +70,11 @@ pub struct HeaderSync {
     pub(super) chain: Option<HeaderChain>,
     pub(super) peers: Vec<Peer>,
     pub(super) backlog: Backlog,
-    pub(super) lease: Option<Lease>,
+    pub(super) turns: Turns,
     /// Which ancestors of the checkpoint are still to be fetched.
     pub(super) backfill: Backfill,
     /// Whether the head was reached once on the present chain.
     pub(super) synced_once: bool,
-    /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock. In a start by
-    /// work, until a proposal is elected: when the first proposal was judged.
-    pub(super) first_end: Option<u64>,
     pub(super) meter: Meter,
     pub(super) floor: Floor,
     /// The time that the host passed in last.
@@ -103,6 +100,15 @@ pub(super) enum StartProposal {
 
 /// An upstream, with its proposal to start at.
 pub(super) type Peer = peer::Peer<StartProposal>;
+
+/// Who fetches many headers, and how long the others are waited for.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    pub(super) lease: Option<Lease>,
+    /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock. In a start by
+    /// work, until a proposal is elected: when the first proposal was judged.
+    pub(super) first_end: Option<u64>,
+}
 
 /// Exclusive right of one upstream to fetch a chain far ahead of ours.
 #[derive(Debug, Clone, Copy)]
@@ -179,10 +185,9 @@ impl HeaderSync {
             chain: None,
             peers: (0..upstreams.max(1)).map(|_| Peer::new()).collect(),
             backlog: Backlog::default(),
-            lease: None,
+            turns: Turns::default(),
             backfill: Backfill::default(),
             synced_once: false,
-            first_end: None,
             meter: Meter::default(),
             floor: Floor::new(options.work_floor, options.promised),
             now: Now::default(),
