@@ -99,7 +99,7 @@ impl HeaderSync {
         self.chain = Some(chain);
         self.backlog = Default::default();
         self.synced_once = false;
-        self.peers.iter_mut().for_each(|peer| peer.at_end = false);
+        self.peers.iter_mut().for_each(|peer| peer.search.reopen());
         Ok(())
     }
 }

@@ -122,7 +122,7 @@ impl HeaderSync {
             Some(Ok(raw)) => match prove::quantity(raw) {
                 Some(height) => {
                     if let Some(peer) = self.peers.get_mut(upstream) {
-                        peer.announced = Some(height);
+                        peer.source.announced = Some(height);
                     }
                     if let Some(number) = height.checked_sub(rule.headers).filter(|n| *n >= rule.from) {
                         let window = HeaderWindow::single(number).in_binary(self.binary(upstream));
@@ -256,9 +256,8 @@ impl HeaderSync {
     /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped. The backfill
     /// skips the ancestors that the proposal's chain holds.
     ///
-    /// A peer's `cursor` is set when its height arrives. Its `rewind` and `missed` affect only how it is asked next:
-    /// one search may go further back, one block may be asked for once less. `changed` and `store` serve the host's
-    /// store, which a start by work does not use; `meter` measures the speed of the network.
+    /// `changed` and `store` serve the host's store, which a start by work does not use; `meter` measures the speed of
+    /// the network.
     fn adopt(&mut self, sync: HeaderSync) {
         (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
         (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
@@ -274,7 +273,8 @@ impl HeaderSync {
             above.filter_map(|number| view.by_number(number)).filter(open).for_each(|h| self.backlog.add(h));
         }
         for peer in &mut self.peers {
-            (peer.proposal, peer.apart, peer.at_end, peer.at) = (StartProposal::Height, false, false, None);
+            (peer.proposal, peer.apart) = (StartProposal::Height, false);
+            peer.search.on_other_chain();
             if !peer.is_resting() {
                 peer.phase = Phase::Idle(0);
             }

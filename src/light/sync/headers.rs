@@ -41,9 +41,9 @@ impl HeaderSync {
         };
         let (base, branch) = (self.start(), self.side_branch(upstream));
         let Some(peer) = self.peers.get_mut(upstream) else { return Ok(Phase::Height) };
-        peer.announced = Some(height);
-        peer.at_end = false;
-        peer.cursor = match branch {
+        peer.source.announced = Some(height);
+        peer.search.at_end = false;
+        peer.search.cursor = match branch {
             // The upstream continues along its own branch.
             Some(number) if number <= height => number,
             // An upstream that is no higher than our head is asked for its block at that height: it may be on another
@@ -72,9 +72,9 @@ impl HeaderSync {
         let binary = self.binary(upstream);
         let uncles = self.uncle_fetches(upstream);
         let Some(peer) = self.peers.get_mut(upstream) else { return Phase::Height };
-        let announced = peer.announced.unwrap_or(0);
-        let first = peer.cursor.saturating_add(1);
-        let size = peer.window.min(self.options.batch).min(MAX_BATCH_HEADERS as usize) as u64;
+        let announced = peer.source.announced.unwrap_or(0);
+        let first = peer.search.cursor.saturating_add(1);
+        let size = peer.search.window.min(self.options.batch).min(MAX_BATCH_HEADERS as usize) as u64;
         let most = first.saturating_add(size.saturating_sub(1));
         // One block more than announced, so that a height announced too low hides nothing.
         let last = announced.saturating_add(1).clamp(first, most);
@@ -122,10 +122,10 @@ impl HeaderSync {
         let most = self.options.batch;
         let Some(peer) = self.peers.get_mut(upstream) else { return };
         let shrink = failed || elapsed > FAST.saturating_mul(2);
-        peer.window = match (shrink, elapsed < FAST) {
-            (true, _) => (peer.window / 2).max(SMALLEST),
-            (false, true) => peer.window.saturating_add(peer.window / 2).min(most),
-            _ => peer.window,
+        peer.search.window = match (shrink, elapsed < FAST) {
+            (true, _) => (peer.search.window / 2).max(SMALLEST),
+            (false, true) => peer.search.window.saturating_add(peer.search.window / 2).min(most),
+            _ => peer.search.window,
         };
     }
 
@@ -161,7 +161,7 @@ impl HeaderSync {
         let (first, wanted, before) = (window.first(), window.len(), self.head_number());
         let (headers, missing) = window.into_headers();
         let short = headers.len() < wanted;
-        let shown = self.peers.get(upstream).and_then(|peer| peer.at);
+        let shown = self.peers.get(upstream).and_then(|peer| peer.search.at);
         let parent = headers.first().map(|found| found.header.header().parent_hash);
         let early = match self.insert_all(upstream, headers) {
             Ok(early) => early,
@@ -180,8 +180,8 @@ impl HeaderSync {
         }
         let ended = short || early;
         if let Some(peer) = self.peers.get_mut(upstream) {
-            peer.rewind = FIRST_REWIND;
-            peer.at_end |= ended;
+            peer.search.rewind = FIRST_REWIND;
+            peer.search.at_end |= ended;
         }
         if let Some(window) = self.skipped(upstream, shown, parent) {
             return Ok(Phase::Work(Work { window: Some((Goal::Above, window)), uncles }));
@@ -216,7 +216,7 @@ impl HeaderSync {
         let (head, aside) = (self.head_number(), self.side_branch(upstream).is_some());
         if let Some(peer) = self.peers.get_mut(upstream).filter(|_| !aside) {
             // Other upstreams may have extended the chain meanwhile.
-            peer.cursor = peer.cursor.max(head);
+            peer.search.cursor = peer.search.cursor.max(head);
         }
         let mut next = self.next_work(upstream);
         if let Phase::Work(work) = &mut next {
@@ -229,10 +229,10 @@ impl HeaderSync {
     /// a heavier branch of fewer blocks since it announced its height, so it is asked for its height again.
     fn misses_at_first(&mut self, upstream: usize, missing: Option<&(u64, SyncCause)>) -> bool {
         let Some(peer) = self.peers.get_mut(upstream) else { return false };
-        let announced = peer.announced.unwrap_or(0);
+        let announced = peer.source.announced.unwrap_or(0);
         let near = |number: &u64| announced.saturating_sub(*number) < FIRST_REWIND;
         let missed = matches!(missing, Some((number, SyncCause::Missing)) if near(number));
-        !core::mem::replace(&mut peer.missed, missed) && missed
+        !core::mem::replace(&mut peer.search.missed, missed) && missed
     }
 
     /// A window that starts at the lowest block, among `parent` and its ancestors, whose header this upstream has not
@@ -256,7 +256,7 @@ impl HeaderSync {
             next = view.by_hash(&header.parent_hash);
         }
         let first = first.filter(|_| known && self.binary(upstream))?;
-        let last = peer.cursor.min(first.saturating_add(peer.window as u64)).max(first);
+        let last = peer.search.cursor.min(first.saturating_add(peer.search.window as u64)).max(first);
         Some(HeaderWindow::new(first, last, last).in_binary(true))
     }
 
@@ -268,7 +268,7 @@ impl HeaderSync {
 
     fn advance(&mut self, upstream: usize, number: u64, hash: B256) {
         if let Some(peer) = self.peers.get_mut(upstream) {
-            (peer.cursor, peer.at) = (number, Some(hash));
+            (peer.search.cursor, peer.search.at) = (number, Some(hash));
         }
     }
 
@@ -330,9 +330,9 @@ impl HeaderSync {
             return Err(SyncFault { number, cause: SyncCause::Unlinked });
         }
         let Some(peer) = self.peers.get_mut(upstream) else { return Ok(Phase::Height) };
-        let start = first.saturating_sub(peer.rewind).max(floor);
-        peer.rewind = peer.rewind.saturating_mul(2);
-        peer.cursor = start.saturating_sub(1);
+        let start = first.saturating_sub(peer.search.rewind).max(floor);
+        peer.search.rewind = peer.search.rewind.saturating_mul(2);
+        peer.search.cursor = start.saturating_sub(1);
         // One response at a time; the headers above follow from there.
         let last = number.min(start.saturating_add(MAX_BATCH_HEADERS).saturating_sub(1));
         let window = HeaderWindow::new(start, last, number).in_binary(self.binary(upstream));

@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use super::{
     backfill_range::Backfill,
-    peer::{FIRST_REWIND, Phase},
+    peer::Phase,
     state::{BackgroundProof, FORK_WINDOW, HeaderSync, Restoring, Turns},
 };
 use crate::{
@@ -331,8 +331,8 @@ impl HeaderSync {
                 self.forget();
                 (self.synced_once, self.store.resumed, self.turns) = (false, None, Turns::default());
                 for peer in &mut self.peers {
-                    // Requests in progress belong to the old chain, and so does the state of each upstream's search.
-                    (peer.at_end, peer.at, peer.rewind) = (false, None, FIRST_REWIND);
+                    // Requests in progress belong to the old chain.
+                    peer.search.again();
                     peer.phase = Phase::Idle(0);
                 }
             }

@@ -48,12 +48,12 @@ impl HeaderSync {
     pub fn announced(&self) -> u64 {
         let most = |peer: &Peer| if self.synced_once { self.shown(peer) } else { u64::MAX };
         let healthy = self.peers.iter().filter(|peer| !peer.is_resting());
-        healthy.filter_map(|peer| Some(peer.announced?.min(most(peer)))).max().unwrap_or(0)
+        healthy.filter_map(|peer| Some(peer.source.announced?.min(most(peer)))).max().unwrap_or(0)
     }
 
     /// The height of the newest header accepted from an upstream; 0 without one.
     fn shown(&self, peer: &Peer) -> u64 {
-        let newest = peer.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
+        let newest = peer.search.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
         newest.map_or(0, |header| header.number)
     }
 
@@ -116,7 +116,7 @@ impl HeaderSync {
     }
 
     pub(super) fn binary(&self, upstream: usize) -> bool {
-        self.peers.get(upstream).is_some_and(|peer| peer.can.headers != Some(false))
+        self.peers.get(upstream).is_some_and(|peer| peer.source.can.headers != Some(false))
     }
 
     pub(super) fn set_phase(&mut self, upstream: usize, phase: Phase) {
@@ -154,7 +154,7 @@ impl HeaderSync {
         let phase = core::mem::replace(&mut peer.phase, Phase::Idle(now.millis));
         let failures = responses.iter().filter(|response| response.is_err()).count();
         if failures == 0 {
-            peer.record.good(elapsed);
+            peer.source.record.good(elapsed);
         }
         let next = match phase {
             Phase::Height => self.feed_height(upstream, &responses),

@@ -159,10 +159,16 @@ impl HeaderSync {
         let standing = |index: &usize| {
             self.peers.get(*index).map(|peer| {
                 // Requests are about the heaviest chain: an upstream on a longer branch of less work does not help.
-                let behind = peer.announced.is_none_or(|own| own.saturating_add(LAG) < head)
+                let behind = peer.source.announced.is_none_or(|own| own.saturating_add(LAG) < head)
                     || self.side_branch(*index).is_some();
-                let unable = peer.can.proofs == Some(false);
-                (peer.record.lies, behind, unable, peer.record.demerits / 4, peer.record.latency / 64)
+                let unable = peer.source.can.proofs == Some(false);
+                (
+                    peer.source.record.lies,
+                    behind,
+                    unable,
+                    peer.source.record.demerits / 4,
+                    peer.source.record.latency / 64,
+                )
             })
         };
         let mut order: Vec<usize> = (0..self.peers.len()).collect();
@@ -182,15 +188,15 @@ impl HeaderSync {
     /// The state of each upstream, in the host's order.
     pub fn upstreams(&self) -> Vec<UpstreamState> {
         let state = |peer: &Peer| UpstreamState {
-            name: peer.name.clone(),
-            turn: peer.turn,
-            announced: peer.announced,
+            name: peer.source.name.clone(),
+            turn: peer.source.turn,
+            announced: peer.source.announced,
             resting: match &peer.phase {
                 Phase::Resting(until, fault) => Some((until.saturating_sub(self.now.millis), fault.clone())),
                 _ => None,
             },
-            record: peer.record.clone(),
-            can: peer.can.clone(),
+            record: peer.source.record.clone(),
+            can: peer.source.can.clone(),
         };
         self.peers.iter().map(state).collect()
     }
@@ -215,8 +221,8 @@ impl HeaderSync {
         };
         let by_work = self.is_by_work();
         let Some(peer) = self.peers.get_mut(upstream) else { return };
-        peer.at_end = false;
-        let doublings = peer.record.in_row.saturating_sub(1).min(10);
+        peer.search.at_end = false;
+        let doublings = peer.source.record.in_row.saturating_sub(1).min(10);
         let pause = self.options.retry.saturating_mul(1 << doublings);
         // A liar rests for long if there are other upstreams; the only one is tried again soon. A proposal in a start
         // by work costs thousands of headers, so it may be repeated only now and then.
@@ -259,8 +265,8 @@ impl HeaderSync {
         weight: u32,
     ) {
         if let Some(peer) = self.peers.get_mut(upstream) {
-            peer.record.failed();
-            peer.record.bad(self.now, request, rule, weight);
+            peer.source.record.failed();
+            peer.source.record.bad(self.now, request, rule, weight);
         }
     }
 
@@ -277,15 +283,16 @@ impl HeaderSync {
         self.backfill.readmit(upstream);
         self.drop_lease(upstream);
         if let Some(peer) = self.peers.get_mut(upstream) {
-            let turn = peer.turn.saturating_add(1);
-            *peer = Peer { name: Some(name), turn, ..Peer::new() };
+            let turn = peer.source.turn.saturating_add(1);
+            *peer = Peer::new();
+            (peer.source.name, peer.source.turn) = (Some(name), turn);
         }
     }
 
     /// Takes over the outcomes of requests of a session, during which upstreams were at these turns. What it says of a
     /// source that has been replaced since is dropped.
     pub fn observe_since(&mut self, turns: &[u64], observations: impl IntoIterator<Item = Observation>) {
-        let present: Vec<u64> = self.peers.iter().map(|peer| peer.turn).collect();
+        let present: Vec<u64> = self.peers.iter().map(|peer| peer.source.turn).collect();
         let is_present = |seen: &Observation| turns.get(seen.upstream) == present.get(seen.upstream);
         self.observe(observations.into_iter().filter(is_present));
     }
@@ -294,10 +301,10 @@ impl HeaderSync {
     pub fn observe(&mut self, observations: impl IntoIterator<Item = Observation>) {
         for Observation { upstream, request, outcome } in observations {
             let Some(peer) = self.peers.get_mut(upstream) else { continue };
-            let Some((rule, weight)) = peer.can.learn(&request, outcome) else { continue };
-            peer.record.bad(self.now, request, rule.clone(), weight);
+            let Some((rule, weight)) = peer.source.can.learn(&request, outcome) else { continue };
+            peer.source.record.bad(self.now, request, rule.clone(), weight);
             if weight >= REFUTED
-                && peer.record.is_dishonest()
+                && peer.source.record.is_dishonest()
                 && !peer.is_resting()
                 && self.healthy().len() > 1
             {
@@ -309,7 +316,7 @@ impl HeaderSync {
 
     pub(super) fn forget_refusals(&mut self) {
         self.backfill.forget_refusals();
-        self.peers.iter_mut().for_each(|peer| peer.no_uncles = false);
+        self.peers.iter_mut().for_each(|peer| peer.source.no_uncles = false);
     }
 
     /// Whether only one upstream at a time fetches headers up to this height.
@@ -326,8 +333,8 @@ impl HeaderSync {
         }
         self.finish_lease();
         // The fastest upstream goes first; each gets one turn to show its speed.
-        let rate = |peer: &Peer| peer.record.rate.unwrap_or(u64::MAX);
-        let ready = |peer: &Peer| peer.announced.is_some_and(|height| self.is_bulk(height));
+        let rate = |peer: &Peer| peer.source.record.rate.unwrap_or(u64::MAX);
+        let ready = |peer: &Peer| peer.source.announced.is_some_and(|height| self.is_bulk(height));
         let own = self.peers.get(upstream).map_or(0, rate);
         let faster =
             self.peers.iter().filter(|peer| !peer.is_resting() && ready(peer)).any(|p| rate(p) > own);
@@ -359,7 +366,7 @@ impl HeaderSync {
             }
             // Another upstream has the turn now.
             Some(lease) if lease.holder != upstream => {
-                let announced = self.peers.get(upstream).and_then(|peer| peer.announced);
+                let announced = self.peers.get(upstream).and_then(|peer| peer.source.announced);
                 announced.is_some_and(|height| self.is_bulk(height))
             }
             _ => false,
@@ -377,23 +384,23 @@ impl HeaderSync {
         let Some(lease) = self.turns.lease.take() else { return };
         let elapsed = self.now.millis.saturating_sub(lease.began).max(1);
         if let Some(peer) = self.peers.get_mut(lease.holder) {
-            peer.record.rate = lease.headers.saturating_mul(1_000).checked_div(elapsed);
+            peer.source.record.rate = lease.headers.saturating_mul(1_000).checked_div(elapsed);
         }
     }
 
     pub(super) fn learn_binary(&mut self, upstream: usize, offered: bool) {
         if let Some(peer) = self.peers.get_mut(upstream) {
-            peer.can.headers = Some(offered);
+            peer.source.can.headers = Some(offered);
         }
     }
 
     /// Whether every upstream has shown all of its headers, failed, or taken too long.
     pub(super) fn all_seen(&mut self) -> bool {
-        if !self.peers.iter().any(|peer| peer.at_end) {
+        if !self.peers.iter().any(|peer| peer.search.at_end) {
             return false;
         }
         let since = *self.turns.first_end.get_or_insert(self.now.millis);
         let late = self.now.millis > since.saturating_add(PATIENCE) && self.turns.lease.is_none();
-        late || self.peers.iter().all(|peer| peer.at_end || peer.is_resting())
+        late || self.peers.iter().all(|peer| peer.search.at_end || peer.is_resting())
     }
 }

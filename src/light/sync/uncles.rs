@@ -28,13 +28,13 @@ impl HeaderSync {
     pub(super) fn uncle_fetches(&mut self, upstream: usize) -> Vec<UpstreamFetch> {
         let shown = newest_shown(&self.peers, self.chain.as_ref());
         // An upstream that lacks blocks which it announced gets none, so that others can fetch them.
-        if self.peers.get(upstream).is_some_and(|peer| peer.missed) {
+        if self.peers.get(upstream).is_some_and(|peer| peer.search.missed) {
             return Vec::new();
         }
-        if self.peers.get(upstream).is_some_and(|peer| peer.no_uncles) {
+        if self.peers.get(upstream).is_some_and(|peer| peer.source.no_uncles) {
             self.backlog.refuse_all(upstream, &shown);
         }
-        let height = self.peers.get(upstream).and_then(|peer| peer.announced).unwrap_or(u64::MAX);
+        let height = self.peers.get(upstream).and_then(|peer| peer.source.announced).unwrap_or(u64::MAX);
         let blocks = self.backlog.take(upstream, height, MOST_BLOCKS, &shown);
         let target = blocks.into_iter().map(|(block, count)| FetchTarget::One(Fact::Uncles(block, count)));
         target.map(UpstreamFetch::new).collect()
@@ -53,7 +53,7 @@ impl HeaderSync {
         if !uncles.is_empty() {
             return Phase::Work(Work { window: None, uncles });
         }
-        let seen = self.peers.get(upstream).is_some_and(|peer| peer.at_end);
+        let seen = self.peers.get(upstream).is_some_and(|peer| peer.search.at_end);
         Phase::Idle(self.now.plus(if seen { self.options.poll } else { LEASE_POLL }))
     }
 
@@ -83,7 +83,7 @@ impl HeaderSync {
                     // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
                     self.backlog.refuse(&block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
                     if let Some(peer) = self.peers.get_mut(upstream) {
-                        peer.no_uncles = true;
+                        peer.source.no_uncles = true;
                     }
                 }
                 Err(cause) => match fetch.next_attempt(cause, &shown) {
@@ -135,7 +135,7 @@ impl HeaderSync {
     /// Attaches the uncles that have arrived, oldest block first: a block's uncles must not repeat those of the blocks
     /// before it.
     pub(super) fn attach_ready(&mut self) {
-        let height = |upstream: usize| self.peers.get(upstream).and_then(|peer| peer.announced);
+        let height = |upstream: usize| self.peers.get(upstream).and_then(|peer| peer.source.announced);
         let healthy = self.healthy().into_iter().map(|peer| (peer, height(peer).unwrap_or(u64::MAX)));
         let healthy: Vec<(usize, u64)> = healthy.collect();
         self.backlog.tick(self.now.unix);
@@ -175,7 +175,7 @@ fn newest_shown<'a>(
     chain: Option<&'a HeaderChain>,
 ) -> impl Fn(usize, &BlockRef, u64) -> Option<u64> + 'a + use<'a> {
     let view = chain.map(HeaderChain::view);
-    let newest = |peer: &Peer| view?.by_hash(&peer.at?).map(|newest| (newest.hash(), newest.number));
+    let newest = |peer: &Peer| view?.by_hash(&peer.search.at?).map(|newest| (newest.hash(), newest.number));
     let newest: Vec<_> = peers.iter().map(newest).collect();
     move |upstream, block, least| {
         let (at, number) = (*newest.get(upstream)?).filter(|(_, number)| *number >= least)?;
