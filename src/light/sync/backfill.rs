@@ -8,7 +8,6 @@ use super::{
     state::HeaderSync,
 };
 use crate::{
-    consensus::{ChainError, HeaderChain},
     light::{
         fault::{SyncCause, SyncFault},
         header_batch::MAX_BATCH_HEADERS,
@@ -20,14 +19,14 @@ use crate::{
 impl HeaderSync {
     /// A window below the checkpoint, if the backfill needs one and this upstream may have it.
     pub(super) fn backfill_work(&mut self, upstream: usize) -> Option<Phase> {
-        if let Some(chain) = &self.chain {
-            self.backfill.resume(chain.view().lowest());
+        if let Some(chain) = &self.line.chain {
+            self.line.backfill.resume(chain.view().lowest());
         }
-        let (top, lowest) = self.backfill.wanted?;
-        if self.backfill.taken.is_some() || self.backfill.refused.contains(&upstream) {
+        let (top, lowest) = self.line.backfill.wanted?;
+        if self.line.backfill.taken.is_some() || self.line.backfill.refused.contains(&upstream) {
             return None;
         }
-        self.backfill.taken = Some(upstream);
+        self.line.backfill.taken = Some(upstream);
         let size = (self.options.batch as u64).clamp(1, MAX_BATCH_HEADERS);
         let first = top.saturating_sub(size.saturating_sub(1)).max(lowest);
         let window = HeaderWindow::new(first, top, top).in_binary(self.binary(upstream));
@@ -39,33 +38,33 @@ impl HeaderSync {
         upstream: usize,
         window: HeaderWindow,
     ) -> Result<Phase, SyncFault> {
-        self.backfill.release(upstream);
+        self.line.backfill.release(upstream);
         let first = window.first();
         let headers = match window.into_headers() {
             (headers, None) => headers,
             (_, Some((number, cause))) if cause.is_lie() => return Err(SyncFault { number, cause }),
             // The upstream keeps no old blocks. That is allowed.
             _ => {
-                self.backfill.refuse(upstream);
+                self.line.backfill.refuse(upstream);
                 return Ok(self.next_work(upstream));
             }
         };
         let by_work = self.is_by_work();
-        let Some(chain) = &mut self.chain else { return Ok(Phase::Height) };
+        let Some(chain) = &mut self.line.chain else { return Ok(Phase::Height) };
         for found in headers.into_iter().rev() {
             let header = found.header.into_header();
             let number = header.number;
             if let Err(error) = chain.prepend(header) {
-                self.backfill.refuse(upstream);
+                self.line.backfill.refuse(upstream);
                 // A base that was elected is not trusted: below it, an honest upstream may have other blocks.
                 let cause = if by_work { SyncCause::Unlinked } else { SyncCause::Header(error) };
                 return Err(SyncFault { number, cause });
             }
         }
-        self.touch(first);
-        let lowest = self.backfill.wanted.map_or(first, |(_, lowest)| lowest);
-        self.backfill.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
-        if self.backfill.is_complete() {
+        self.line.touch(first);
+        let lowest = self.line.backfill.wanted.map_or(first, |(_, lowest)| lowest);
+        self.line.backfill.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
+        if self.line.backfill.is_complete() {
             self.compare_fork_detection(upstream)?;
         }
         Ok(Phase::Height)
@@ -74,7 +73,7 @@ impl HeaderSync {
     /// Compares the fork detection data of headers that were accepted before the backfill was complete. If one is
     /// wrong, the chain starts again: with the backfill in place, the branch is refused at its first wrong header.
     fn compare_fork_detection(&mut self, upstream: usize) -> Result<(), SyncFault> {
-        let Some(chain) = &mut self.chain else { return Ok(()) };
+        let Some(chain) = &mut self.line.chain else { return Ok(()) };
         let base = chain.view().base().number;
         if chain.head().number == base || chain.recheck_fork_detection().is_ok() {
             return Ok(());
@@ -83,23 +82,11 @@ impl HeaderSync {
             .rev()
             .filter_map(|number| chain.by_number(number).map(|header| header.sealed().clone()))
             .collect();
-        self.restart(below).map_err(|error| SyncFault { number: base, cause: SyncCause::Header(error) })?;
-        self.drop_lease(upstream);
-        Ok(())
-    }
-
-    fn restart(&mut self, below: Vec<SealedHeader>) -> Result<(), ChainError> {
-        let mut below = below.into_iter();
-        let Some(header) = below.next() else { return Ok(()) };
-        let mut chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)?;
-        for header in below {
-            chain.prepend(header)?;
-        }
-        self.touch(0);
-        self.chain = Some(chain);
-        self.backlog = Default::default();
-        self.synced_once = false;
+        self.line
+            .restart(below)
+            .map_err(|error| SyncFault { number: base, cause: SyncCause::Header(error) })?;
         self.peers.iter_mut().for_each(|peer| peer.search.reopen());
+        self.drop_lease(upstream);
         Ok(())
     }
 }

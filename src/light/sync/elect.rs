@@ -18,24 +18,22 @@
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use super::{
-    backfill_range::Backfill,
     peer::Phase,
     standing::{LEASE_POLL, PATIENCE},
     state::{HeaderSync, Peer, StartProposal, SyncStep, Turns},
 };
 use crate::{
-    consensus::{ChainView, Checkpoint, VerifiedHeader, WorkStart},
+    consensus::{ChainView, Checkpoint, WorkStart},
     light::{
-        backlog::Backlog,
         clock::Now,
         fault::{SyncCause, SyncFault},
-        floor::{Floor, LONGEST_STRETCH},
+        floor::LONGEST_STRETCH,
         header_window::HeaderWindow,
         meter::Progress,
         prove,
         upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
     },
-    types::{EMPTY_UNCLES_HASH, U256},
+    types::U256,
 };
 
 /// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave
@@ -67,12 +65,12 @@ impl HeaderSync {
     /// Whether an upstream is to propose a start, rather than to continue from the present one.
     pub(super) fn proposes(&self, upstream: usize) -> bool {
         let apart = || self.peers.get(upstream).is_some_and(|peer| peer.apart);
-        self.is_by_work() && (self.chain.is_none() || apart())
+        self.is_by_work() && (self.line.chain.is_none() || apart())
     }
 
     /// The progress of the upstream that has shown the most headers of its proposal; `None` without proposals.
     pub(super) fn progress_of_proposals(&self) -> Option<Progress> {
-        self.rule().filter(|_| self.chain.is_none())?;
+        self.rule().filter(|_| self.line.chain.is_none())?;
         let shown = self.peers.iter().filter_map(|peer| match &peer.proposal {
             StartProposal::Headers(sync) | StartProposal::Judged(sync) => Some(sync.progress()),
             StartProposal::Height | StartProposal::Block(_) => None,
@@ -101,7 +99,7 @@ impl HeaderSync {
             judged @ StartProposal::Judged(_) => judged,
         };
         match next {
-            StartProposal::Judged(sync) if self.chain.is_some() => self.compare(upstream, *sync, &rule),
+            StartProposal::Judged(sync) if self.line.chain.is_some() => self.compare(upstream, *sync, &rule),
             next => {
                 if let Some(peer) = self.peers.get_mut(upstream) {
                     peer.proposal = next;
@@ -138,7 +136,7 @@ impl HeaderSync {
             Some(Err(failure)) => SyncCause::Call(failure.clone()),
             None => SyncCause::Missing,
         };
-        Err(SyncFault { number: self.head_number(), cause })
+        Err(SyncFault { number: self.line.head_number(), cause })
     }
 
     /// Makes a machine for the headers above a proposal, which takes the proposal for its checkpoint.
@@ -153,7 +151,7 @@ impl HeaderSync {
             // The proposal starts again after the pause.
             return Err(SyncFault { number, cause: SyncCause::Call(failure.clone()) });
         }
-        let complete = window.take(responses, &self.network);
+        let complete = window.take(responses, &self.line.network);
         if binary {
             self.learn_binary(upstream, window.was_binary());
         }
@@ -165,9 +163,9 @@ impl HeaderSync {
         let found = found.into_iter().next().ok_or(SyncFault { number, cause })?.header.into_header();
         let checkpoint = Checkpoint { number, hash: found.hash(), total_difficulty: None };
         // The ancestors that this machine fetches as backfill stay in its chain, so the winner's are not fetched again.
-        let mut sync = Self::with_upstreams(self.network.clone(), checkpoint, 1, self.options);
-        sync.floor.keep_oldest();
-        sync.start_at(found)?;
+        let mut sync = Self::with_upstreams(self.line.network.clone(), checkpoint, 1, self.options);
+        sync.line.floor.keep_oldest();
+        sync.line.start_at(found, &sync.options)?;
         Ok(StartProposal::Headers(Box::new(sync)))
     }
 
@@ -193,14 +191,14 @@ impl HeaderSync {
         match judge(&sync, rule, self.now.unix) {
             Ok(()) => Ok(StartProposal::Judged(sync)),
             Err(reason) => {
-                Err(SyncFault { number: sync.head_number(), cause: SyncCause::TooLittleWork(reason) })
+                Err(SyncFault { number: sync.line.head_number(), cause: SyncCause::TooLittleWork(reason) })
             }
         }
     }
 
     /// Starts from the heaviest proposal, once all have arrived or the others have taken too long.
     pub(super) fn elect(&mut self) {
-        let Some(rule) = self.rule().filter(|_| self.chain.is_none()) else { return };
+        let Some(rule) = self.rule().filter(|_| self.line.chain.is_none()) else { return };
         let work = |peer: &Peer| match &peer.proposal {
             StartProposal::Judged(sync) => recent_work(sync.chain()?.view(), rule.headers),
             _ => None,
@@ -234,9 +232,9 @@ impl HeaderSync {
     /// Compares a proposal with the present chain. If one of them contains the other's base, they are the same chain;
     /// otherwise the heavier one is adopted.
     fn compare(&mut self, upstream: usize, sync: HeaderSync, rule: &WorkStart) -> Result<Phase, SyncFault> {
-        let number = sync.checkpoint.number;
+        let number = sync.line.checkpoint.number;
         let apart = SyncFault { number, cause: SyncCause::Unlinked };
-        let (Some(ours), Some(other)) = (&self.chain, &sync.chain) else { return Err(apart) };
+        let (Some(ours), Some(other)) = (&self.line.chain, &sync.line.chain) else { return Err(apart) };
         let (ours, other) = (ours.view(), other.view());
         let holds = |a: &ChainView, b: &ChainView| a.is_canonical(b.base().number, &b.base().hash);
         if holds(ours, other) || holds(other, ours) {
@@ -253,25 +251,10 @@ impl HeaderSync {
         Ok(Phase::Height)
     }
 
-    /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped. The backfill
-    /// skips the ancestors that the proposal's chain holds.
-    ///
-    /// `changed` and `store` serve the host's store, which a start by work does not use; `meter` measures the speed of
-    /// the network.
+    /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped.
     fn adopt(&mut self, sync: HeaderSync) {
-        (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
-        (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
-        self.floor = Floor::new(self.options.work_floor, self.options.promised);
-        (self.turns, self.synced_once) = (Turns::default(), false);
-        self.backfill.start(self.checkpoint.number, self.options.backfill);
-        if let Some(chain) = &self.chain {
-            let view = chain.view();
-            let open = |header: &&VerifiedHeader| {
-                header.uncles_hash != EMPTY_UNCLES_HASH && view.uncles(&header.hash()).is_none()
-            };
-            let above = view.base().number.saturating_add(1)..=view.head().number;
-            above.filter_map(|number| view.by_number(number)).filter(open).for_each(|h| self.backlog.add(h));
-        }
+        self.line.adopt(sync.line, &self.options);
+        self.turns = Turns::default();
         for peer in &mut self.peers {
             (peer.proposal, peer.apart) = (StartProposal::Height, false);
             peer.search.on_other_chain();
@@ -279,7 +262,6 @@ impl HeaderSync {
                 peer.phase = Phase::Idle(0);
             }
         }
-        self.judge_work();
     }
 }
 
@@ -320,7 +302,7 @@ fn judge(sync: &HeaderSync, rule: &WorkStart, now: u64) -> Result<(), String> {
     if age > LONGEST_GAP {
         return Err(format!("its newest block {} is {age} s old", view.head().number));
     }
-    match sync.floor.until(now).or(sync.floor.low().copied()) {
+    match sync.line.floor.until(now).or(sync.line.floor.low().copied()) {
         Some(low) => Err(format!(
             "the {} s up to block {} show {} % of the expected work; {} % is required",
             low.seconds, low.number, low.percent, sync.options.work_floor

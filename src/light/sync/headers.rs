@@ -7,7 +7,7 @@ use super::{
     state::HeaderSync,
 };
 use crate::{
-    consensus::{ChainError, Change, HeaderCandidate, HeaderChain, Inserted, VerifiedHeader},
+    consensus::{ChainError, Change, VerifiedHeader},
     light::{
         backlog::MAX_GIVEN_UP,
         fault::{SyncCause, SyncFault},
@@ -17,7 +17,7 @@ use crate::{
         upstream::{RequestFailure, UpstreamResponse},
         upstream_fetch::UpstreamFetch,
     },
-    types::{B256, BlockRef, EMPTY_UNCLES_HASH, Header, SealedHeader},
+    types::{B256, BlockRef, EMPTY_UNCLES_HASH, Header},
 };
 
 /// Windows that arrive faster than this, in milliseconds, grow; those that take more than twice as long shrink.
@@ -32,7 +32,7 @@ impl HeaderSync {
         upstream: usize,
         responses: &[UpstreamResponse],
     ) -> Result<Phase, SyncFault> {
-        let head = self.head_number();
+        let head = self.line.head_number();
         let fault = |cause| SyncFault { number: head, cause };
         let height = match responses.first() {
             Some(Ok(raw)) => prove::quantity(raw).ok_or(fault(SyncCause::BadHeight))?,
@@ -61,10 +61,7 @@ impl HeaderSync {
 
     /// The height of the newest header accepted from an upstream, if that header is not on the heaviest chain.
     pub(super) fn side_branch(&self, upstream: usize) -> Option<u64> {
-        let hash = self.peers.get(upstream)?.at?;
-        let view = self.chain.as_ref()?.view();
-        let number = view.by_hash(&hash)?.number;
-        (!view.is_canonical(number, &hash)).then_some(number)
+        self.line.side_branch(self.peers.get(upstream)?.search.at)
     }
 
     /// The next window, and open uncles.
@@ -104,7 +101,7 @@ impl HeaderSync {
             // An upstream that was silent is not wrong, and pauses before the next request.
             return Err(SyncFault { number: window.first(), cause: SyncCause::Call(failure) });
         }
-        let complete = window.take(mine, &self.network);
+        let complete = window.take(mine, &self.line.network);
         if asked_binary {
             self.learn_binary(upstream, window.was_binary());
         }
@@ -130,26 +127,12 @@ impl HeaderSync {
     }
 
     fn feed_base(&mut self, window: HeaderWindow) -> Result<Phase, SyncFault> {
-        let number = self.checkpoint.number;
+        let number = self.line.checkpoint.number;
         let (found, missing) = window.into_headers();
         let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);
         let found = found.into_iter().next().ok_or(SyncFault { number, cause })?.header.into_header();
-        self.start_at(found)?;
+        self.line.start_at(found, &self.options)?;
         Ok(Phase::Height)
-    }
-
-    /// Starts the chain at the checkpoint's header.
-    pub(super) fn start_at(&mut self, header: SealedHeader) -> Result<(), SyncFault> {
-        let number = self.checkpoint.number;
-        let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)
-            .map_err(|error| SyncFault { number, cause: SyncCause::Header(error) })?;
-        if self.chain.is_none() {
-            self.backfill.start(number, self.options.backfill);
-            self.chain = Some(chain);
-            // All pages are written again, which replaces those of an earlier chain.
-            self.touch(0);
-        }
-        Ok(())
     }
 
     fn feed_above(
@@ -158,7 +141,7 @@ impl HeaderSync {
         window: HeaderWindow,
         uncles: Vec<UpstreamFetch>,
     ) -> Result<Phase, SyncFault> {
-        let (first, wanted, before) = (window.first(), window.len(), self.head_number());
+        let (first, wanted, before) = (window.first(), window.len(), self.line.head_number());
         let (headers, missing) = window.into_headers();
         let short = headers.len() < wanted;
         let shown = self.peers.get(upstream).and_then(|peer| peer.search.at);
@@ -213,7 +196,7 @@ impl HeaderSync {
 
     /// The next window above, with the uncles that are still needed.
     fn go_on_above(&mut self, upstream: usize, uncles: Vec<UpstreamFetch>) -> Phase {
-        let (head, aside) = (self.head_number(), self.side_branch(upstream).is_some());
+        let (head, aside) = (self.line.head_number(), self.side_branch(upstream).is_some());
         if let Some(peer) = self.peers.get_mut(upstream).filter(|_| !aside) {
             // Other upstreams may have extended the chain meanwhile.
             peer.search.cursor = peer.search.cursor.max(head);
@@ -241,8 +224,8 @@ impl HeaderSync {
     /// this upstream showed before.
     fn skipped(&self, upstream: usize, shown: Option<B256>, parent: Option<B256>) -> Option<HeaderWindow> {
         // Uncles that a store left open are not requested from the first upstream that responds.
-        let (view, peer) = (self.chain.as_ref()?.view(), self.peers.get(upstream)?);
-        let known = shown.is_some() || self.synced_once;
+        let (view, peer) = (self.line.chain.as_ref()?.view(), self.peers.get(upstream)?);
+        let known = shown.is_some() || self.line.synced_once;
         let was_shown = |header: &VerifiedHeader| {
             let same = shown.and_then(|shown| view.ancestor(&shown, header.number));
             same.is_some_and(|same| same.hash() == header.hash())
@@ -252,7 +235,7 @@ impl HeaderSync {
         for _ in 0..MAX_GIVEN_UP {
             let Some(header) = next.filter(|header| !was_shown(header)) else { break };
             let block = BlockRef { number: header.number, hash: header.hash() };
-            first = if self.backlog.wants(&block) { Some(header.number) } else { first };
+            first = if self.line.backlog.wants(&block) { Some(header.number) } else { first };
             next = view.by_hash(&header.parent_hash);
         }
         let first = first.filter(|_| known && self.binary(upstream))?;
@@ -262,7 +245,7 @@ impl HeaderSync {
 
     /// Asks an upstream for its height again. Uncles that it was fetching are open to all upstreams.
     fn start_over(&mut self, upstream: usize) -> Phase {
-        self.backlog.release(upstream);
+        self.line.backlog.release(upstream);
         Phase::Height
     }
 
@@ -273,7 +256,7 @@ impl HeaderSync {
     }
 
     fn insert(&mut self, upstream: usize, found: Found) -> Result<(), SyncCause> {
-        match self.add_to_chain(found.header).ok_or(SyncCause::Missing)? {
+        match self.line.add_to_chain(found.header, self.now).ok_or(SyncCause::Missing)? {
             Ok(inserted) => {
                 if inserted.header.uncles_hash != EMPTY_UNCLES_HASH {
                     let known = inserted.change == Change::Known;
@@ -286,18 +269,6 @@ impl HeaderSync {
         }
     }
 
-    /// Checks a header by all rules and adds it to the chain, and notes what a store has to write again. `None` without a
-    /// chain.
-    pub(super) fn add_to_chain(&mut self, header: HeaderCandidate) -> Option<Result<Inserted, ChainError>> {
-        let inserted = self.chain.as_mut()?.insert(header, Some(self.now.unix));
-        match inserted.as_ref().map(|inserted| (&inserted.change, inserted.header.number)) {
-            Ok((Change::Extended, number)) => self.touch(number),
-            Ok((Change::Reorganised(change), _)) => self.touch(change.ancestor.number.saturating_add(1)),
-            Ok((Change::Known | Change::Side, _)) | Err(_) => {}
-        }
-        Some(inserted)
-    }
-
     /// Takes the uncles that came with a header, or queues a request for them. Uncles of a known header may be those
     /// that other upstreams left out.
     fn expect_uncles(
@@ -308,10 +279,10 @@ impl HeaderSync {
         known: bool,
     ) {
         if !known {
-            self.backlog.add(header);
+            self.line.backlog.add(header);
         }
         let block = BlockRef { number: header.number, hash: header.hash() };
-        let wanted = |uncles: &Vec<Header>| !known || !uncles.is_empty() && self.backlog.wants(&block);
+        let wanted = |uncles: &Vec<Header>| !known || !uncles.is_empty() && self.line.backlog.wants(&block);
         if let Some(uncles) = uncles.filter(wanted) {
             self.offer_uncles(upstream, header, uncles);
         }

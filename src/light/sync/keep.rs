@@ -20,17 +20,12 @@ use alloy_primitives::{B256, keccak256};
 use thiserror::Error;
 
 use super::{
-    backfill_range::Backfill,
     peer::Phase,
     state::{BackgroundProof, FORK_WINDOW, HeaderSync, Restoring, Turns},
 };
 use crate::{
     consensus::{ChainError, ChainView, HeaderCandidate, HeaderChain},
-    light::{
-        backlog::Backlog,
-        floor::Floor,
-        header_batch::{Batch, BatchError, MAX_BATCH_BYTES, decode_list, encode_list},
-    },
+    light::header_batch::{Batch, BatchError, MAX_BATCH_BYTES, decode_list, encode_list},
     types::{Header, SealedHeader, U256},
 };
 
@@ -148,9 +143,9 @@ impl Restoring {
         header: SealedHeader,
         uncles: Vec<Header>,
     ) -> Result<HeaderChain, KeptFault> {
-        let (network, hash) = (sync.network.clone(), header.hash());
+        let (network, hash) = (sync.line.network.clone(), header.hash());
         let mut chain = match self.first {
-            0 => HeaderChain::from_checkpoint(network, &sync.checkpoint, header)?,
+            0 => HeaderChain::from_checkpoint(network, &sync.line.checkpoint, header)?,
             _ => HeaderChain::from_kept(network, header),
         };
         let below = core::mem::take(&mut self.below).into_iter().rev();
@@ -173,34 +168,30 @@ pub type ReadPage<'a> = &'a mut dyn FnMut(u64) -> Result<Option<Vec<u8>>, KeptFa
 impl HeaderSync {
     /// The first number of page 0.
     fn first_kept(&self) -> u64 {
-        self.checkpoint.number.saturating_sub(FORK_WINDOW)
-    }
-
-    /// Records that canonical headers, or their uncles, changed from this number on.
-    pub(super) fn touch(&mut self, number: u64) {
-        self.changed = Some(self.changed.map_or(number, |lowest| lowest.min(number)));
+        self.line.checkpoint.number.saturating_sub(FORK_WINDOW)
     }
 
     /// Counts the pages from this number on as changed, because the host could not store them.
     pub fn keep_again(&mut self, page: u64) {
-        self.touch(self.first_kept().saturating_add(page.saturating_mul(PAGE_HEADERS)));
+        self.line.touch(self.first_kept().saturating_add(page.saturating_mul(PAGE_HEADERS)));
     }
 
     /// The pages that changed since the last call; none while only a few headers are new and more are expected. The
     /// host deletes stored pages above the last one.
     pub fn export(&mut self) -> Vec<Page> {
         // A start by work begins again in each run.
-        let Some(chain) = self.chain.as_ref().filter(|_| !self.is_by_work()) else { return Vec::new() };
+        let Some(chain) = self.line.chain.as_ref().filter(|_| !self.is_by_work()) else { return Vec::new() };
         let (view, first) = (chain.view(), self.first_kept());
         let head = view.head().number;
-        let Some(from) = self.changed else { return Vec::new() };
-        if !self.synced_once && head.saturating_sub(from) < WORTH_WRITING {
+        let Some(from) = self.line.changed else { return Vec::new() };
+        if !self.line.synced_once && head.saturating_sub(from) < WORTH_WRITING {
             return Vec::new();
         }
-        self.changed = None;
+        self.line.changed = None;
         let page_of = |number: u64| number.saturating_sub(first) / PAGE_HEADERS;
         // A page that reaches below the headers in memory could be written only in part.
-        let cut = view.lowest() > self.checkpoint.number || view.base().number > self.checkpoint.number;
+        let cut =
+            view.lowest() > self.line.checkpoint.number || view.base().number > self.line.checkpoint.number;
         let whole = if cut { view.lowest().saturating_sub(first).div_ceil(PAGE_HEADERS) } else { 0 };
         (page_of(from).max(whole)..=page_of(head)).map(|index| page(view, first, index)).collect()
     }
@@ -233,7 +224,7 @@ impl HeaderSync {
     /// [`Restoring::page`] names, until it names none, and then calls [`Self::restored`].
     pub fn restoring(&self, pages: u64) -> Restoring {
         let stretch = self.stretch(pages, None);
-        let checkpoint_page = self.checkpoint.number.saturating_sub(self.first_kept()) / PAGE_HEADERS;
+        let checkpoint_page = self.line.checkpoint.number.saturating_sub(self.first_kept()) / PAGE_HEADERS;
         Restoring { checkpoint_page: (stretch.first > 0).then_some(checkpoint_page), ..stretch }
     }
 
@@ -241,7 +232,7 @@ impl HeaderSync {
     fn stretch(&self, end: u64, top: Option<(u64, B256)>) -> Restoring {
         let first = end.saturating_sub(START_PAGES);
         let above = self.first_kept().saturating_add(first.saturating_mul(PAGE_HEADERS));
-        let base = if first > 0 { above.saturating_add(FORK_WINDOW) } else { self.checkpoint.number };
+        let base = if first > 0 { above.saturating_add(FORK_WINDOW) } else { self.line.checkpoint.number };
         let (checkpoint_page, below, chain) = (None, Vec::new(), None);
         Restoring { checkpoint_page, first, next: first, end, base, below, chain, top }
     }
@@ -259,10 +250,10 @@ impl HeaderSync {
         let Some(index) = restoring.page() else { return Ok(()) };
         let page = self.read_page(index, bytes)?;
         if restoring.checkpoint_page.take().is_some() {
-            let (number, hash) = (self.checkpoint.number, self.checkpoint.hash);
+            let (number, hash) = (self.line.checkpoint.number, self.line.checkpoint.hash);
             let mut headers = page.iter().map(|(candidate, _)| candidate.header());
             let header = headers.find(|header| header.hash() == hash).ok_or(KeptFault::Gap(number))?;
-            self.floor.promise(header.difficulty.value());
+            self.line.floor.promise(header.difficulty.value());
             return Ok(());
         }
         restoring.next = restoring.next.saturating_add(1);
@@ -300,14 +291,10 @@ impl HeaderSync {
                 uncles: Some(U256::ZERO),
             });
         } else {
-            self.backfill.start(base.number, self.options.backfill);
+            self.line.backfill.start(base.number, self.options.backfill);
         }
-        let above = (base.number.saturating_add(1)..=head).filter_map(|number| view.by_number(number));
-        for header in above.filter(|header| view.uncles(&header.hash()).is_none()) {
-            self.backlog.add(header);
-        }
-        (self.chain, self.store.resumed) = (Some(chain), Some(head));
-        self.judge_work();
+        self.store.resumed = Some(head);
+        self.line.go_on_from(chain);
         Ok(head)
     }
 
@@ -326,10 +313,10 @@ impl HeaderSync {
     pub fn prove_kept(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
         let outcome = self.prove_some(read);
         match &outcome {
-            Ok(_) => self.judge_work(),
+            Ok(_) => self.line.judge_work(),
             Err(_) => {
                 self.forget();
-                (self.synced_once, self.store.resumed, self.turns) = (false, None, Turns::default());
+                (self.line.synced_once, self.store.resumed, self.turns) = (false, None, Turns::default());
                 for peer in &mut self.peers {
                     // Requests in progress belong to the old chain.
                     peer.search.again();
@@ -342,12 +329,12 @@ impl HeaderSync {
 
     /// The page that [`Self::prove_kept`] reads next.
     pub fn wanted_page(&self) -> Option<u64> {
-        let proven = self.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
+        let proven = self.line.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
         self.store.behind.as_ref().filter(|_| proven)?.stretch.page()
     }
 
     fn prove_some(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
-        let Some(chain) = &mut self.chain else { return Ok(false) };
+        let Some(chain) = &mut self.line.chain else { return Ok(false) };
         if chain.view().unproven().is_some() {
             return Ok(chain.prove(PAGE_HEADERS as usize)? || self.store.behind.is_some());
         }
@@ -365,7 +352,7 @@ impl HeaderSync {
     /// Joins a stretch that was read to its end with the chain above it.
     fn stretch_proven(&mut self, mut behind: BackgroundProof) -> Result<(), KeptFault> {
         let Restoring { first, base, chain: stretch, top, .. } = behind.stretch;
-        let (Some(stretch), Some(chain)) = (&stretch, &mut self.chain) else {
+        let (Some(stretch), Some(chain)) = (&stretch, &mut self.line.chain) else {
             return Err(KeptFault::Gap(base));
         };
         let view = stretch.view();
@@ -392,14 +379,13 @@ impl HeaderSync {
     /// Number of the highest header that was taken back and is not proven yet.
     pub fn unproven(&self) -> Option<u64> {
         let behind = self.store.behind.as_ref().and_then(|behind| behind.stretch.top);
-        self.chain.as_ref()?.view().unproven().or(behind.map(|(number, _)| number))
+        self.line.chain.as_ref()?.view().unproven().or(behind.map(|(number, _)| number))
     }
 
     /// Forgets what was taken back.
     fn forget(&mut self) {
-        (self.chain, self.changed, self.store.behind) = (None, None, None);
-        (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
-        self.floor = Floor::new(self.options.work_floor, self.options.promised);
+        self.line.forget(&self.options);
+        self.store.behind = None;
     }
 
     fn read_page(&self, index: u64, bytes: &[u8]) -> Result<Batch, KeptFault> {
@@ -407,7 +393,7 @@ impl HeaderSync {
         if bytes.len() > MAX_PAGE_BYTES || keccak256(list) != hash {
             return Err(KeptFault::Damaged { index });
         }
-        let decoded = decode_list(list, PAGE_HEADERS as usize, &self.network);
+        let decoded = decode_list(list, PAGE_HEADERS as usize, &self.line.network);
         decoded.map_err(|error| KeptFault::Decode { index, error })
     }
 }
@@ -417,8 +403,8 @@ impl HeaderSync {
     /// The pages that a machine with this chain would store.
     pub(crate) fn pages_of(checkpoint: crate::consensus::Checkpoint, chain: HeaderChain) -> Vec<Vec<u8>> {
         let mut sync = Self::new(chain.view().network().clone(), checkpoint);
-        (sync.chain, sync.synced_once) = (Some(chain), true);
-        sync.touch(0);
+        (sync.line.chain, sync.line.synced_once) = (Some(chain), true);
+        sync.line.touch(0);
         sync.export().into_iter().map(|page| page.bytes).collect()
     }
 }

@@ -25,46 +25,46 @@ impl HeaderSync {
 
     /// The verified chain; `None` until the checkpoint's header has arrived.
     pub fn chain(&self) -> Option<&HeaderChain> {
-        self.chain.as_ref()
+        self.line.chain.as_ref()
     }
 
     /// The network that the machine follows.
     pub fn network(&self) -> &Arc<Network> {
-        &self.network
+        &self.line.network
     }
 
     /// The block that the chain starts at.
     pub fn checkpoint(&self) -> &Checkpoint {
-        &self.checkpoint
+        &self.line.checkpoint
     }
 
     /// Height of the checkpoint.
     pub fn start(&self) -> u64 {
-        self.checkpoint.number
+        self.line.checkpoint.number
     }
 
     /// The number of the highest block that an upstream in good standing announces. Announcing a height costs nothing,
     /// so once the head was reached it counts only up to the newest verified header from the same upstream.
     pub fn announced(&self) -> u64 {
-        let most = |peer: &Peer| if self.synced_once { self.shown(peer) } else { u64::MAX };
+        let most = |peer: &Peer| if self.line.synced_once { self.shown(peer) } else { u64::MAX };
         let healthy = self.peers.iter().filter(|peer| !peer.is_resting());
         healthy.filter_map(|peer| Some(peer.source.announced?.min(most(peer)))).max().unwrap_or(0)
     }
 
     /// The height of the newest header accepted from an upstream; 0 without one.
     fn shown(&self, peer: &Peer) -> u64 {
-        let newest = peer.search.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
+        let newest = peer.search.at.and_then(|at| self.line.chain.as_ref()?.by_hash(&at));
         newest.map_or(0, |header| header.number)
     }
 
     /// Whether the head has been reached at least once.
     pub fn is_synced(&self) -> bool {
-        self.synced_once
+        self.line.synced_once
     }
 
     /// Whether the head was reached and no uncles are pending: total difficulties are then as exact as they can be.
     pub fn is_settled(&self) -> bool {
-        self.synced_once && self.backlog.is_empty()
+        self.line.synced_once && self.line.backlog.is_empty()
     }
 
     /// Progress of synchronization.
@@ -72,11 +72,11 @@ impl HeaderSync {
         if let Some(progress) = self.progress_of_proposals() {
             return progress;
         }
-        self.meter.progress(self.store.resumed.unwrap_or(self.start()), self.head_number(), self.announced())
-    }
-
-    pub(super) fn head_number(&self) -> u64 {
-        self.chain.as_ref().map_or(self.checkpoint.number, |chain| chain.head().number)
+        self.line.meter.progress(
+            self.store.resumed.unwrap_or(self.start()),
+            self.line.head_number(),
+            self.announced(),
+        )
     }
 
     /// The next step for an upstream. The same requests are returned until they are answered.
@@ -105,11 +105,12 @@ impl HeaderSync {
 
     /// The phase in which an upstream's turn begins.
     fn begin(&self, upstream: usize) -> Phase {
-        match self.chain {
+        match self.line.chain {
             _ if self.proposes(upstream) => Phase::Propose,
             Some(_) => Phase::Height,
             None => {
-                let window = HeaderWindow::single(self.checkpoint.number).in_binary(self.binary(upstream));
+                let window =
+                    HeaderWindow::single(self.line.checkpoint.number).in_binary(self.binary(upstream));
                 Work::headers(Goal::Base, window)
             }
         }
@@ -178,21 +179,15 @@ impl HeaderSync {
     pub(super) fn settle(&mut self) {
         self.elect();
         self.attach_ready();
-        self.judge_work();
-        if !self.synced_once {
-            self.synced_once = self.chain.is_some() && self.all_seen();
-        }
-    }
-
-    pub(super) fn judge_work(&mut self) {
-        if let Some(chain) = &self.chain {
-            self.floor.follow(chain.view(), &self.network);
+        self.line.judge_work();
+        if !self.line.synced_once {
+            self.line.synced_once = self.line.chain.is_some() && self.all_seen();
         }
     }
 
     /// A stretch of the chain with less work than the floor requires, if there is one.
     pub fn low_work(&self) -> Option<&crate::light::floor::LowWork> {
-        self.floor.low()
+        self.line.floor.low()
     }
 
     /// Why synchronization has stopped, if every upstream failed.

@@ -13,6 +13,7 @@ mod headers;
 mod keep;
 #[cfg(test)]
 mod keep_test;
+mod line;
 mod machine;
 mod peer;
 mod standing;

@@ -155,7 +155,7 @@ impl HeaderSync {
 
     /// The upstreams to ask with their standings, best first.
     fn ranked(&self) -> Vec<(Standing, usize)> {
-        let head = self.head_number();
+        let head = self.line.head_number();
         let standing = |index: &usize| {
             self.peers.get(*index).map(|peer| {
                 // Requests are about the heaviest chain: an upstream on a longer branch of less work does not help.
@@ -203,8 +203,7 @@ impl HeaderSync {
 
     /// Lets an upstream rest for a while. What it was fetching is open to others.
     pub(super) fn rest(&mut self, upstream: usize, fault: SyncFault) {
-        self.backlog.release(upstream);
-        self.backfill.release(upstream);
+        self.line.release(upstream);
         self.drop_lease(upstream);
         let lie = fault.cause.is_lie();
         let beyond = matches!(fault.cause, SyncCause::Header(ChainError::UpdateNeeded { .. }));
@@ -237,7 +236,7 @@ impl HeaderSync {
         if self.healthy().is_empty() {
             self.shorten_rests();
             // The backfill is tried again with the upstreams that did not have its blocks.
-            self.backfill.forget_refusals();
+            self.line.backfill.forget_refusals();
         }
     }
 
@@ -278,9 +277,8 @@ impl HeaderSync {
     /// Notes that another source, of this name, answers in an upstream's place from now on. It starts with a clean
     /// record; what the earlier one was fetching is open to all. To be called between two exchanges of the upstream.
     pub fn replace(&mut self, upstream: usize, name: String) {
-        self.backlog.release(upstream);
-        self.backfill.release(upstream);
-        self.backfill.readmit(upstream);
+        self.line.release(upstream);
+        self.line.backfill.readmit(upstream);
         self.drop_lease(upstream);
         if let Some(peer) = self.peers.get_mut(upstream) {
             let turn = peer.source.turn.saturating_add(1);
@@ -308,20 +306,20 @@ impl HeaderSync {
                 && !peer.is_resting()
                 && self.healthy().len() > 1
             {
-                let fault = SyncFault { number: self.head_number(), cause: SyncCause::Dishonest(rule) };
+                let fault = SyncFault { number: self.line.head_number(), cause: SyncCause::Dishonest(rule) };
                 self.rest(upstream, fault);
             }
         }
     }
 
     pub(super) fn forget_refusals(&mut self) {
-        self.backfill.forget_refusals();
+        self.line.backfill.forget_refusals();
         self.peers.iter_mut().for_each(|peer| peer.source.no_uncles = false);
     }
 
     /// Whether only one upstream at a time fetches headers up to this height.
     pub(super) fn is_bulk(&self, height: u64) -> bool {
-        self.peers.len() > 1 && height > self.head_number().saturating_add(BULK)
+        self.peers.len() > 1 && height > self.line.head_number().saturating_add(BULK)
     }
 
     /// Takes the turn at fetching many headers if no other upstream has it or should have it first.
@@ -347,9 +345,9 @@ impl HeaderSync {
 
     /// Counts the headers that a window added to the chain.
     pub(super) fn count(&mut self, upstream: usize, before: u64) {
-        let gained = self.head_number().saturating_sub(before);
+        let gained = self.line.head_number().saturating_sub(before);
         let asked = self.peers.get(upstream).map_or(self.now.millis, |peer| peer.asked);
-        self.meter.count(gained, asked, self.now);
+        self.line.meter.count(gained, asked, self.now);
         if let Some(lease) = self.turns.lease.as_mut().filter(|lease| lease.holder == upstream) {
             lease.headers = lease.headers.saturating_add(gained);
         }

@@ -55,7 +55,7 @@ fn options_that_would_make_hosts_ask_without_a_pause_are_raised() {
     let none =
         SyncOptions { poll: 0, retry: 0, longest_retry: 0, work_floor: 1_000, ..SyncOptions::default() };
     let one = sync(1);
-    let mut one = HeaderSync::with_upstreams(one.network, one.checkpoint, 1, none);
+    let mut one = HeaderSync::with_upstreams(one.line.network, one.line.checkpoint, 1, none);
     assert_eq!((one.options.poll, one.options.work_floor), (1, 100));
     assert_eq!(rest(&mut one, 0, silence()), 1);
 }
@@ -334,9 +334,9 @@ fn how_long_an_upstream_waits() {
 #[test]
 fn one_upstream_at_a_time_fetches_the_backfill() {
     let mut two = sync(2);
-    two.backfill.start(START, 10);
+    two.line.backfill.start(START, 10);
     assert!(two.backfill_work(0).is_some() && two.backfill_work(1).is_none());
-    two.backfill.release(1);
+    two.line.backfill.release(1);
     assert!(two.backfill_work(1).is_none(), "another upstream has it");
     two.peers[0].search.at_end = true;
     rest(&mut two, 0, silence());
@@ -359,8 +359,8 @@ fn a_poll_forgets_missing_methods() {
 #[test]
 fn refusals_of_old_blocks_are_forgotten_when_no_upstream_is_left() {
     let mut two = sync(2);
-    two.backfill.start(START, 10);
-    two.backfill.refuse(0);
+    two.line.backfill.start(START, 10);
+    two.line.backfill.refuse(0);
     rest(&mut two, 0, silence());
     assert!(two.backfill_work(0).is_none(), "the other upstream may have the blocks");
     rest(&mut two, 1, silence());
@@ -455,7 +455,7 @@ fn a_witness_is_requested_from_an_upstream_that_gives_witnesses() {
 fn total_difficulties_are_not_settled_before_the_head_is_reached() {
     let mut one = sync(1);
     assert!(!one.is_settled());
-    one.synced_once = true;
+    one.line.synced_once = true;
     assert!(one.is_settled());
     assert_eq!(sync(0).upstreams().len(), 1, "there is always at least one upstream");
 }
@@ -470,7 +470,7 @@ fn a_successor_does_not_inherit_the_record() {
     assert_eq!(before.upstream_name(1), Some("b"));
     rest(&mut two, 1, SyncCause::BadHeight);
     assert!(two.is_resting(1) && two.upstreams()[1].record.lies == 1);
-    two.backfill.refuse(1);
+    two.line.backfill.refuse(1);
 
     two.replace(1, "the honest node".into());
     let state = &two.upstreams()[1];

@@ -2,13 +2,10 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use super::{backfill_range::Backfill, peer};
+use super::{line::Line, peer};
 use crate::{
     consensus::{Checkpoint, HeaderChain, Network, WorkStart},
-    light::{
-        backlog::Backlog, clock::Now, floor::Floor, header_window::HeaderWindow, meter::Meter,
-        upstream::UpstreamRequest,
-    },
+    light::{clock::Now, header_window::HeaderWindow, upstream::UpstreamRequest},
     types::{B256, Header, SealedHeader, U256},
 };
 
@@ -62,26 +59,15 @@ pub enum SyncStep {
 /// The synchronization machine. It owns the header chain.
 #[derive(Debug)]
 pub struct HeaderSync {
-    pub(super) network: Arc<Network>,
-    pub(super) checkpoint: Checkpoint,
+    pub(super) line: Line,
     pub(super) options: SyncOptions,
-    /// Conditions of a start by work; then `checkpoint` is the elected block (genesis before).
+    /// Conditions of a start by work; then the line begins at the elected block (genesis before).
     pub(super) work: Option<WorkStart>,
-    pub(super) chain: Option<HeaderChain>,
     pub(super) peers: Vec<Peer>,
-    pub(super) backlog: Backlog,
     pub(super) turns: Turns,
-    /// Which ancestors of the checkpoint are still to be fetched.
-    pub(super) backfill: Backfill,
-    /// Whether the head was reached once on the present chain.
-    pub(super) synced_once: bool,
-    pub(super) meter: Meter,
-    pub(super) floor: Floor,
+    pub(super) store: Store,
     /// The time that the host passed in last.
     pub(super) now: Now,
-    /// The lowest canonical header that changed since the last export.
-    pub(super) changed: Option<u64>,
-    pub(super) store: Store,
 }
 
 /// The state of an upstream's proposal in a start by work.
@@ -178,21 +164,13 @@ impl HeaderSync {
             ..options
         };
         Self {
-            network,
-            checkpoint,
+            line: Line::new(network, checkpoint, &options),
             options,
             work: None,
-            chain: None,
             peers: (0..upstreams.max(1)).map(|_| Peer::new()).collect(),
-            backlog: Backlog::default(),
             turns: Turns::default(),
-            backfill: Backfill::default(),
-            synced_once: false,
-            meter: Meter::default(),
-            floor: Floor::new(options.work_floor, options.promised),
-            now: Now::default(),
-            changed: None,
             store: Store::default(),
+            now: Now::default(),
         }
     }
 }

@@ -41,7 +41,7 @@ impl HeaderSync {
     /// Headers of the chain with their uncles, oldest first, as [`Self::take_told`] takes them. Headers that are not on
     /// the chain any more are left out.
     pub fn tell(&self, blocks: &[B256]) -> String {
-        let view = self.chain.as_ref().map(|chain| chain.view());
+        let view = self.line.chain.as_ref().map(|chain| chain.view());
         let known = |hash: &B256| {
             let view = view?;
             Some((view.by_hash(hash)?.header(), view.uncles(hash).map(|uncles| uncles.headers())))
@@ -56,12 +56,12 @@ impl HeaderSync {
     /// The first header that is not taken; those before it stay.
     pub fn take_told(&mut self, text: &str, now: Now) -> Result<bool, ToldError> {
         self.now = now;
-        if !self.synced_once {
+        if !self.line.synced_once {
             return Err(ToldError::NotSynced);
         }
         let mut complete = true;
         let mut taken = Ok(());
-        for (header, uncles) in decode_headers(text, MAX_TOLD, &self.network)? {
+        for (header, uncles) in decode_headers(text, MAX_TOLD, &self.line.network)? {
             match self.take_one(header, uncles) {
                 Ok(whole) => complete &= whole,
                 Err(error) => {
@@ -75,11 +75,12 @@ impl HeaderSync {
     }
 
     fn take_one(&mut self, header: HeaderCandidate, uncles: Option<Vec<Header>>) -> Result<bool, ToldError> {
-        let Inserted { header, change } = self.add_to_chain(header).ok_or(ToldError::NotSynced)??;
+        let Inserted { header, change } =
+            self.line.add_to_chain(header, self.now).ok_or(ToldError::NotSynced)??;
         if change == Change::Known || header.uncles_hash == EMPTY_UNCLES_HASH {
             return Ok(true);
         }
-        self.backlog.add(&header);
+        self.line.backlog.add(&header);
         Ok(self.take_uncles(&header, uncles))
     }
 
@@ -88,7 +89,7 @@ impl HeaderSync {
         let uncles = uncles.and_then(|uncles| VerifiedUncles::check(header, uncles).ok());
         let Some(uncles) = uncles else { return false };
         let block = BlockRef { number: header.number, hash: header.hash() };
-        self.backlog.ready(&block, TOLD, Arc::new(uncles));
+        self.line.backlog.ready(&block, TOLD, Arc::new(uncles));
         true
     }
 }

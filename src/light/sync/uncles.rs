@@ -26,16 +26,16 @@ const MOST_BLOCKS: usize = 64;
 impl HeaderSync {
     /// Fetches for open uncles that this upstream may have. An upstream without the methods gets none.
     pub(super) fn uncle_fetches(&mut self, upstream: usize) -> Vec<UpstreamFetch> {
-        let shown = newest_shown(&self.peers, self.chain.as_ref());
+        let shown = newest_shown(&self.peers, self.line.chain.as_ref());
         // An upstream that lacks blocks which it announced gets none, so that others can fetch them.
         if self.peers.get(upstream).is_some_and(|peer| peer.search.missed) {
             return Vec::new();
         }
         if self.peers.get(upstream).is_some_and(|peer| peer.source.no_uncles) {
-            self.backlog.refuse_all(upstream, &shown);
+            self.line.backlog.refuse_all(upstream, &shown);
         }
         let height = self.peers.get(upstream).and_then(|peer| peer.source.announced).unwrap_or(u64::MAX);
-        let blocks = self.backlog.take(upstream, height, MOST_BLOCKS, &shown);
+        let blocks = self.line.backlog.take(upstream, height, MOST_BLOCKS, &shown);
         let target = blocks.into_iter().map(|(block, count)| FetchTarget::One(Fact::Uncles(block, count)));
         target.map(UpstreamFetch::new).collect()
     }
@@ -78,10 +78,14 @@ impl HeaderSync {
             }
             let shown = prove::uncle_hashes(&fetch);
             match self.committed(&fetch, &block) {
-                Ok(uncles) => self.backlog.ready(&block, upstream, uncles),
+                Ok(uncles) => self.line.backlog.ready(&block, upstream, uncles),
                 Err(cause) if is_unknown(&cause) && fetch.last_cause().is_some_and(is_unknown) => {
                     // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
-                    self.backlog.refuse(&block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
+                    self.line.backlog.refuse(
+                        &block,
+                        upstream,
+                        &newest_shown(&self.peers, self.line.chain.as_ref()),
+                    );
                     if let Some(peer) = self.peers.get_mut(upstream) {
                         peer.source.no_uncles = true;
                     }
@@ -102,7 +106,7 @@ impl HeaderSync {
         block: &BlockRef,
         failure: &FactFailure,
     ) -> Result<(), SyncFault> {
-        self.backlog.refuse(block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
+        self.line.backlog.refuse(block, upstream, &newest_shown(&self.peers, self.line.chain.as_ref()));
         if !failure.attempts.iter().any(|attempt| matches!(attempt.cause, Cause::Refuted(_))) {
             return Ok(());
         }
@@ -111,9 +115,9 @@ impl HeaderSync {
 
     /// The uncles in a fetch's responses, checked against the block's header.
     fn committed(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Arc<VerifiedUncles>, Cause> {
-        let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
+        let header = self.line.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
         let header = header.ok_or(Cause::Withheld)?;
-        prove::uncles(fetch, header, &self.network).map(Arc::new)
+        prove::uncles(fetch, header, &self.line.network).map(Arc::new)
     }
 
     /// Takes uncles that came with the header of a block that has some.
@@ -124,7 +128,7 @@ impl HeaderSync {
             (SILENT, "no uncles came with the header".into())
         } else {
             match VerifiedUncles::check(header, uncles) {
-                Ok(uncles) => return self.backlog.ready(&block, upstream, Arc::new(uncles)),
+                Ok(uncles) => return self.line.backlog.ready(&block, upstream, Arc::new(uncles)),
                 Err(error) => (LIE, format!("uncles of {block}: {error}")),
             }
         };
@@ -138,28 +142,28 @@ impl HeaderSync {
         let height = |upstream: usize| self.peers.get(upstream).and_then(|peer| peer.source.announced);
         let healthy = self.healthy().into_iter().map(|peer| (peer, height(peer).unwrap_or(u64::MAX)));
         let healthy: Vec<(usize, u64)> = healthy.collect();
-        self.backlog.tick(self.now.unix);
+        self.line.backlog.tick(self.now.unix);
         loop {
             let next = {
-                let shown = newest_shown(&self.peers, self.chain.as_ref());
-                self.backlog.next_ready(&healthy, &shown)
+                let shown = newest_shown(&self.peers, self.line.chain.as_ref());
+                self.line.backlog.next_ready(&healthy, &shown)
             };
             let Some((block, upstream, uncles)) = next else { return };
-            let Some(chain) = &mut self.chain else { return };
+            let Some(chain) = &mut self.line.chain else { return };
             // Uncles that are too close to the checkpoint, or that break a rule, do not count as work. The upstream is
             // not to blame: it showed the list that the header commits to, and its miner broke the rule.
             match chain.attach_verified(uncles.clone(), Some(self.now.unix)) {
                 Ok(moved) => {
-                    self.backlog.attached();
-                    self.touch(moved.map_or(block.number, |change| {
+                    self.line.backlog.attached();
+                    self.line.touch(moved.map_or(block.number, |change| {
                         block.number.min(change.ancestor.number.saturating_add(1))
                     }));
                 }
                 Err(ChainError::Uncles { error, .. }) => match error {
-                    UncleError::EarlierUncles { .. } => self.backlog.wait(block, upstream, uncles, None),
+                    UncleError::EarlierUncles { .. } => self.line.backlog.wait(block, upstream, uncles, None),
                     // An uncle ahead of our clock waits, as a header would, and so do the lists that depend on it.
                     UncleError::Rule { rule: RuleError::Future { time, bound, .. }, .. } => {
-                        self.backlog.wait(block, upstream, uncles, Some(time.saturating_sub(bound)));
+                        self.line.backlog.wait(block, upstream, uncles, Some(time.saturating_sub(bound)));
                     }
                     _ => {}
                 },
