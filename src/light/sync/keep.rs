@@ -20,8 +20,10 @@ use alloy_primitives::{B256, keccak256};
 use thiserror::Error;
 
 use super::{
-    peer::Phase,
-    state::{BackgroundProof, FORK_WINDOW, HeaderSync, Restoring, Turns},
+    options::FORK_WINDOW,
+    phase::Phase,
+    state::{BackgroundProof, HeaderSync, Restoring},
+    turns::Turns,
 };
 use crate::{
     consensus::{ChainError, ChainView, HeaderCandidate, HeaderChain},

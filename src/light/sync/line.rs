@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use super::{backfill_range::Backfill, state::SyncOptions};
+use super::{backfill_range::Backfill, options::SyncOptions, peer::Peer, turns::Turns};
 use crate::{
     consensus::{
         ChainError, Change, Checkpoint, HeaderCandidate, HeaderChain, Inserted, Network, VerifiedHeader,
@@ -12,7 +12,7 @@ use crate::{
         clock::Now,
         fault::{SyncCause, SyncFault},
         floor::Floor,
-        meter::Meter,
+        meter::{Meter, Progress},
     },
     types::{B256, SealedHeader},
 };
@@ -100,6 +100,34 @@ impl Line {
     pub(super) fn judge_work(&mut self) {
         if let Some(chain) = &self.chain {
             self.floor.follow(chain.view(), &self.network);
+        }
+    }
+
+    /// The number of the highest block that one of these upstreams in good standing announces. Once the head was
+    /// reached, it counts only up to the newest verified header from the same upstream.
+    pub(super) fn announced(&self, peers: &[Peer]) -> u64 {
+        let most = |peer: &Peer| if self.synced_once { self.shown(peer) } else { u64::MAX };
+        let healthy = peers.iter().filter(|peer| !peer.is_resting());
+        healthy.filter_map(|peer| Some(peer.source.announced?.min(most(peer)))).max().unwrap_or(0)
+    }
+
+    /// The height of the newest header accepted from an upstream; 0 without one.
+    fn shown(&self, peer: &Peer) -> u64 {
+        let newest = peer.search.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
+        newest.map_or(0, |header| header.number)
+    }
+
+    /// Progress from block `start` on.
+    pub(super) fn progress(&self, start: u64, peers: &[Peer]) -> Progress {
+        self.meter.progress(start, self.head_number(), self.announced(peers))
+    }
+
+    /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
+    pub(super) fn settle(&mut self, peers: &[Peer], turns: &mut Turns, now: Now) {
+        self.attach_ready(peers, now);
+        self.judge_work();
+        if !self.synced_once {
+            self.synced_once = self.chain.is_some() && turns.all_seen(peers, now);
         }
     }
 

@@ -1,17 +1,21 @@
 //! The state of one upstream in synchronization.
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
 use alloy_primitives::B256;
 
-use crate::light::{
-    fault::SyncFault, header_window::HeaderWindow, record::Record, upstream::UpstreamRequest,
-    upstream_fetch::UpstreamFetch,
-};
+use super::phase::Phase;
+use crate::light::{fault::SyncCause, record::Record};
 
 /// Number of blocks that the first search below an unknown parent goes back; each further search goes back twice as
 /// far.
 pub(super) const FIRST_REWIND: u64 = 8;
+
+/// Windows that arrive faster than this, in milliseconds, grow; those that take more than twice as long shrink.
+const FAST: u64 = 2_000;
+
+/// Smallest window after shrinking, in headers.
+const SMALLEST: usize = 8;
 
 /// Headers of the first window: the batch limit of the reference node.
 pub const DEFAULT_BATCH: usize = 50;
@@ -64,55 +68,16 @@ pub(super) struct Search {
     pub(super) at_end: bool,
 }
 
-/// An upstream as synchronization sees it. `C` is the type of its proposal to start at.
+/// An upstream as synchronization sees it.
 #[derive(Debug)]
-pub(super) struct Peer<C> {
+pub(super) struct Peer {
     pub(super) source: Source,
     pub(super) search: Search,
     pub(super) phase: Phase,
-    /// The block at which it proposes to start, in a start by work.
-    pub(super) proposal: C,
-    /// When its proposal last made progress, on the monotonic clock.
-    pub(super) moved: u64,
-    /// Whether its headers do not link to the block that the chain starts at: it follows another chain.
-    pub(super) apart: bool,
     /// When its requests were handed out, on the monotonic clock.
     pub(super) asked: u64,
     /// Whether it announced something new while a response was under way, which may not know it yet.
     pub(super) hinted: bool,
-}
-
-/// The phase of an upstream's machine. Times are on the monotonic clock, in milliseconds.
-#[derive(Debug)]
-pub(super) enum Phase {
-    /// Nothing to do until this time.
-    Idle(u64),
-    /// Ask for the upstream's height.
-    Height,
-    /// Ask for its proposal in a start by work.
-    Propose,
-    /// Fetch headers, uncles of earlier blocks, or both.
-    Work(Work),
-    /// The upstream failed with this fault, and is left alone until this time.
-    Resting(u64, SyncFault),
-}
-
-/// The headers and uncles that are being fetched.
-#[derive(Debug)]
-pub(super) struct Work {
-    pub(super) window: Option<(Goal, HeaderWindow)>,
-    pub(super) uncles: Vec<UpstreamFetch>,
-}
-
-/// The purpose of a window of headers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Goal {
-    /// The checkpoint's own header.
-    Base,
-    /// Backfill: ancestors of the checkpoint, by hash links.
-    Backfill,
-    /// The chain above the checkpoint.
-    Above,
 }
 
 impl Default for Search {
@@ -144,37 +109,57 @@ impl Search {
     pub(super) fn reopen(&mut self) {
         self.at_end = false;
     }
+
+    /// Sets the size of the next windows by how long one took, in milliseconds. None has more than `most` headers.
+    pub(super) fn resize(&mut self, failed: bool, elapsed: u64, most: usize) {
+        let shrink = failed || elapsed > FAST.saturating_mul(2);
+        self.window = match (shrink, elapsed < FAST) {
+            (true, _) => (self.window / 2).max(SMALLEST),
+            (false, true) => self.window.saturating_add(self.window / 2).min(most),
+            _ => self.window,
+        };
+    }
+
+    /// Whether an upstream that announced this height lacks one of the last blocks below it, and lacked none before. It
+    /// may have moved to a heavier branch of fewer blocks since it announced its height, so it is asked for its height
+    /// again.
+    pub(super) fn misses_at_first(&mut self, announced: u64, missing: Option<&(u64, SyncCause)>) -> bool {
+        let near = |number: &u64| announced.saturating_sub(*number) < FIRST_REWIND;
+        let missed = matches!(missing, Some((number, SyncCause::Missing)) if near(number));
+        !core::mem::replace(&mut self.missed, missed) && missed
+    }
 }
 
-impl<C: Default> Peer<C> {
-    pub(super) fn new() -> Self {
+impl Source {
+    /// Whether it is worth asking for headers in one binary response.
+    pub(super) fn may_give_binary(&self) -> bool {
+        self.can.headers != Some(false)
+    }
+}
+
+impl Default for Peer {
+    fn default() -> Self {
         Self {
             source: Source::default(),
             search: Search::default(),
             phase: Phase::Idle(0),
-            proposal: C::default(),
-            moved: 0,
-            apart: false,
             asked: 0,
             hinted: false,
         }
     }
+}
 
+impl Peer {
     pub(super) fn is_resting(&self) -> bool {
         matches!(self.phase, Phase::Resting(..))
     }
-}
 
-impl Work {
-    pub(super) fn headers(goal: Goal, window: HeaderWindow) -> Phase {
-        Phase::Work(Self { window: Some((goal, window)), uncles: Vec::new() })
-    }
-
-    pub(super) fn requests(&self) -> Vec<UpstreamRequest> {
-        let mut requests = self.window.as_ref().map_or_else(Vec::new, |(_, window)| window.requests());
-        let open = self.uncles.iter().filter(|fetch| !fetch.is_complete());
-        requests.extend(open.flat_map(|fetch| fetch.requests().iter().cloned()));
-        requests
+    /// Makes it due at once, for all that it may have.
+    pub(super) fn poll(&mut self) {
+        if let Phase::Idle(due) | Phase::Resting(due, _) = &mut self.phase {
+            *due = 0;
+        }
+        self.source.no_uncles = false;
     }
 }
 

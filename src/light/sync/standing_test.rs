@@ -2,7 +2,12 @@
 
 use alloc::{string::ToString, sync::Arc, vec, vec::Vec};
 
-use super::{Observation, SyncOptions, peer::Phase, state::HeaderSync};
+use super::{
+    Observation, SyncOptions,
+    exchange::Exchange,
+    phase::{AskAbove, AskBackfill, AskUncles, Phase},
+    state::HeaderSync,
+};
 use crate::{
     consensus::{ChainError, Checkpoint, Network},
     light::{
@@ -34,8 +39,17 @@ fn silence() -> SyncCause {
     SyncCause::Call(RequestFailure::Transport("gone".into()))
 }
 
+fn with(sync: &mut HeaderSync, upstream: usize) -> Exchange<'_> {
+    sync.exchange(upstream).unwrap()
+}
+
+/// The upstreams that are not resting.
+fn healthy(sync: &HeaderSync) -> Vec<usize> {
+    (0..sync.peers.len()).filter(|upstream| !sync.is_resting(*upstream)).collect()
+}
+
 fn rest(sync: &mut HeaderSync, upstream: usize, cause: SyncCause) -> u64 {
-    sync.rest(upstream, SyncFault { number: START, cause });
+    with(sync, upstream).rest(SyncFault { number: START, cause });
     match &sync.peers[upstream].phase {
         Phase::Resting(until, _) => until - sync.now.millis,
         other => panic!("{other:?}"),
@@ -162,9 +176,9 @@ fn the_best_upstreams_are_asked_first() {
 fn heights_of_resting_upstreams_do_not_count() {
     let mut two = sync(2);
     two.peers[1].source.announced = Some(START + 50);
-    assert_eq!((two.announced(), two.healthy()), (START + 50, vec![0, 1]));
+    assert_eq!((two.announced(), healthy(&two)), (START + 50, vec![0, 1]));
     rest(&mut two, 1, silence());
-    assert_eq!((two.announced(), two.healthy()), (START, vec![0]));
+    assert_eq!((two.announced(), healthy(&two)), (START, vec![0]));
     assert!(two.fault().is_none(), "one upstream is healthy");
     rest(&mut two, 0, silence());
     assert!(two.fault().is_some());
@@ -268,22 +282,32 @@ fn an_upstream_that_is_refuted_repeatedly_rests() {
     assert!(!one.peers[0].is_resting());
 }
 
+fn is_bulk(sync: &mut HeaderSync, height: u64) -> bool {
+    with(sync, 0).is_bulk(height)
+}
+
 /// One upstream at a time fetches many headers: the fastest one, and each one once to show its speed.
 #[test]
 fn upstreams_take_turns_at_fetching_many_headers() {
     let mut two = sync(2);
     two.peers.iter_mut().for_each(|peer| peer.source.announced = Some(START + 65));
-    assert!(two.is_bulk(START + 65) && !two.is_bulk(START + 64) && !sync(1).is_bulk(START + 65));
-    assert!(two.take_lease(0) && !two.take_lease(1));
+    assert!(
+        is_bulk(&mut two, START + 65) && !is_bulk(&mut two, START + 64) && !is_bulk(&mut sync(1), START + 65)
+    );
+    assert!(with(&mut two, 0).take_lease() && !with(&mut two, 1).take_lease());
     two.now.millis += 10_000;
-    assert!(!two.take_lease(1) && !two.lease_is_over(0));
+    assert!(!with(&mut two, 1).take_lease() && !with(&mut two, 0).lease_is_over());
     two.now.millis += 1;
-    assert!(two.lease_is_over(0) && !two.lease_is_over(0));
+    assert!(with(&mut two, 0).lease_is_over() && !with(&mut two, 0).lease_is_over());
     assert_eq!(two.peers[0].source.record.rate, Some(0));
-    assert!(!two.take_lease(0), "the other has not shown its speed yet");
-    assert!(two.take_lease(1) && two.lease_is_over(0) && !two.lease_is_over(1));
+    assert!(!with(&mut two, 0).take_lease(), "the other has not shown its speed yet");
+    assert!(
+        with(&mut two, 1).take_lease()
+            && with(&mut two, 0).lease_is_over()
+            && !with(&mut two, 1).lease_is_over()
+    );
     rest(&mut two, 1, silence());
-    assert!(two.take_lease(0), "a resting upstream has no turn");
+    assert!(with(&mut two, 0).take_lease(), "a resting upstream has no turn");
 }
 
 /// A turn ends after a fixed time, even if its holder does not end it. Only the holder's own headers count for it.
@@ -291,31 +315,34 @@ fn upstreams_take_turns_at_fetching_many_headers() {
 fn turns_end_by_themselves() {
     let mut two = sync(2);
     two.peers.iter_mut().for_each(|peer| peer.source.announced = Some(START + 65));
-    assert!(two.take_lease(0));
+    assert!(with(&mut two, 0).take_lease());
     two.turns.lease.as_mut().unwrap().headers = 50;
-    two.count(1, 0);
+    with(&mut two, 1).count(0);
     assert_eq!(two.turns.lease.unwrap().headers, 50);
-    two.count(0, START - 7);
+    with(&mut two, 0).count(START - 7);
     assert_eq!(two.turns.lease.unwrap().headers, 57);
-    two.drop_lease(1);
-    assert!(two.turns.lease.is_some() && two.lease_is_over(1), "the other upstream has the turn");
+    with(&mut two, 1).drop_lease();
+    assert!(
+        two.turns.lease.is_some() && with(&mut two, 1).lease_is_over(),
+        "the other upstream has the turn"
+    );
     two.peers[1].source.announced = Some(START + 64);
-    assert!(!two.lease_is_over(1), "it needs no turn for so few headers");
+    assert!(!with(&mut two, 1).lease_is_over(), "it needs no turn for so few headers");
     two.peers[1].source.announced = Some(START + 65);
     two.now.millis += 10_001;
-    assert!(two.take_lease(1), "the holder did not come back");
+    assert!(with(&mut two, 1).take_lease(), "the holder did not come back");
     assert_eq!(two.peers[0].source.record.rate, Some(5));
-    two.drop_lease(1);
+    with(&mut two, 1).drop_lease();
     // Faster upstreams go first if they are healthy and have headers to fetch.
     two.peers[1].source.record.rate = Some(6);
-    assert!(!two.take_lease(0));
+    assert!(!with(&mut two, 0).take_lease());
     two.peers[1].source.announced = Some(START + 64);
-    assert!(two.take_lease(0));
-    two.drop_lease(0);
+    assert!(with(&mut two, 0).take_lease());
+    with(&mut two, 0).drop_lease();
     (two.peers[0].source.record.rate, two.peers[1].source.announced) = (Some(5), Some(START + 65));
-    assert!(!two.take_lease(0));
+    assert!(!with(&mut two, 0).take_lease());
     rest(&mut two, 1, silence());
-    assert!(two.take_lease(0));
+    assert!(with(&mut two, 0).take_lease());
 }
 
 /// An upstream that has shown everything is asked again when blocks are due; one that waits for its turn is asked again
@@ -325,7 +352,9 @@ fn how_long_an_upstream_waits() {
     let mut two = sync(2);
     two.peers[1].search.at_end = true;
     for (upstream, pause) in [(0, 500), (1, 5_000)] {
-        let Phase::Idle(until) = two.after(upstream, Vec::new()) else { panic!("nothing to do") };
+        let Phase::Idle(until) = AskUncles::default().or_pause(&mut with(&mut two, upstream)) else {
+            panic!("nothing to do")
+        };
         assert_eq!(until - two.now.millis, pause);
     }
 }
@@ -335,13 +364,16 @@ fn how_long_an_upstream_waits() {
 fn one_upstream_at_a_time_fetches_the_backfill() {
     let mut two = sync(2);
     two.line.backfill.start(START, 10);
-    assert!(two.backfill_work(0).is_some() && two.backfill_work(1).is_none());
+    assert!(
+        AskBackfill::new(&mut with(&mut two, 0)).is_some()
+            && AskBackfill::new(&mut with(&mut two, 1)).is_none()
+    );
     two.line.backfill.release(1);
-    assert!(two.backfill_work(1).is_none(), "another upstream has it");
+    assert!(AskBackfill::new(&mut with(&mut two, 1)).is_none(), "another upstream has it");
     two.peers[0].search.at_end = true;
     rest(&mut two, 0, silence());
     assert!(
-        two.backfill_work(1).is_some() && !two.peers[0].search.at_end,
+        AskBackfill::new(&mut with(&mut two, 1)).is_some() && !two.peers[0].search.at_end,
         "a failed upstream leaves the backfill to others"
     );
 }
@@ -362,30 +394,34 @@ fn refusals_of_old_blocks_are_forgotten_when_no_upstream_is_left() {
     two.line.backfill.start(START, 10);
     two.line.backfill.refuse(0);
     rest(&mut two, 0, silence());
-    assert!(two.backfill_work(0).is_none(), "the other upstream may have the blocks");
+    assert!(AskBackfill::new(&mut with(&mut two, 0)).is_none(), "the other upstream may have the blocks");
     rest(&mut two, 1, silence());
-    assert!(two.backfill_work(0).is_some());
+    assert!(AskBackfill::new(&mut with(&mut two, 0)).is_some());
+}
+
+fn all_seen(sync: &mut HeaderSync) -> bool {
+    sync.turns.all_seen(&sync.peers, sync.now)
 }
 
 /// A slow upstream delays the moment when the client counts as synchronized, but not for longer than this.
 #[test]
 fn slow_upstreams_are_waited_for_up_to_a_limit() {
     let mut two = sync(2);
-    assert!(!two.all_seen());
+    assert!(!all_seen(&mut two));
     two.peers[0].search.at_end = true;
-    assert!(!two.all_seen());
+    assert!(!all_seen(&mut two));
     two.now.millis += 30_000;
-    assert!(!two.all_seen());
+    assert!(!all_seen(&mut two));
     two.now.millis += 1;
-    assert!(two.all_seen());
+    assert!(all_seen(&mut two));
     let mut two = sync(2);
     two.peers[0].search.at_end = true;
-    assert!(!two.all_seen());
+    assert!(!all_seen(&mut two));
     rest(&mut two, 1, silence());
-    assert!(two.all_seen(), "the other upstream rests");
+    assert!(all_seen(&mut two), "the other upstream rests");
     let mut two = sync(2);
     two.peers.iter_mut().for_each(|peer| peer.search.at_end = true);
-    assert!(two.all_seen());
+    assert!(all_seen(&mut two));
 }
 
 /// Only an exchange without failures is good. Without a chain, no head is reached.
@@ -409,7 +445,7 @@ fn windows_follow_the_speed() {
     let mut one = sync(1);
     one.peers[0].search.window = 40;
     let mut after = |failed: bool, elapsed: u64| {
-        one.resize(0, failed, elapsed);
+        one.peers[0].search.resize(failed, elapsed, 200);
         one.peers[0].search.window
     };
     assert_eq!(
@@ -421,8 +457,7 @@ fn windows_follow_the_speed() {
     for (allowed, own, len) in [(0, 50, 1), (4, 50, 4), (1_000, 50, 50), (1_000, 1_000, 256)] {
         one.set_batch(allowed);
         (one.peers[0].search.window, one.peers[0].source.announced) = (own, Some(START + 5_000));
-        let Phase::Work(work) = one.next_work(0) else { panic!("work") };
-        assert_eq!(work.window.map(|(_, window)| window.len()), Some(len));
+        assert_eq!(AskAbove::new(&mut with(&mut one, 0)).window.len(), len);
     }
 }
 
@@ -431,8 +466,9 @@ fn an_upstream_without_binary_headers_is_not_asked_for_them() {
     let mut one = sync(1);
     for (known, asked) in [(None, true), (Some(true), true), (Some(false), false)] {
         one.peers[0].source.can.headers = known;
-        assert_eq!((one.binary(0), one.binary(1)), (asked, false));
+        assert_eq!(one.peers[0].source.may_give_binary(), asked);
     }
+    assert!(one.exchange(1).is_none(), "nor is one that does not exist");
 }
 
 /// An upstream that gives witnesses is asked for them, unless it rests.
