@@ -45,7 +45,7 @@ impl Default for SyncOptions {
 /// What the host must do next for an upstream.
 #[derive(Debug)]
 pub enum SyncStep {
-    /// Send these requests and [`HeaderSync::feed`] the responses in the same order.
+    /// Send these requests and [`HeaderSync::feed`](super::HeaderSync::feed) the responses in the same order.
     Fetch(Vec<UpstreamRequest>),
     /// Nothing to do now: call again after this many milliseconds.
     Wait(u64),

@@ -7,12 +7,12 @@ use super::{
     options::SyncOptions,
     peer::Peer,
     proposal::{Proposal, Start},
+    store::Store,
     turns::Turns,
 };
 use crate::{
-    consensus::{Checkpoint, HeaderChain, Network, WorkStart},
+    consensus::{Checkpoint, Network, WorkStart},
     light::clock::Now,
-    types::{B256, Header, SealedHeader, U256},
 };
 
 /// The synchronization machine. It owns the header chain.
@@ -26,44 +26,6 @@ pub struct HeaderSync {
     pub(super) options: SyncOptions,
     /// The time that the host passed in last.
     pub(super) now: Now,
-}
-
-/// Restores headers stored by an earlier run: first some ancestors of the base, then the base, above which all headers
-/// are checked. `first`, `next`, `end` are page indexes, `base` and `top` block numbers. See [`HeaderSync::restore_page`].
-#[derive(Debug)]
-pub struct Restoring {
-    /// For a stretch that begins above the checkpoint: the page of the checkpoint, until it is read.
-    pub(super) checkpoint_page: Option<u64>,
-    pub(super) first: u64,
-    pub(super) next: u64,
-    /// The page after the last one.
-    pub(super) end: u64,
-    /// Number of the base.
-    pub(super) base: u64,
-    pub(super) below: Vec<(SealedHeader, Vec<Header>)>,
-    pub(super) chain: Option<HeaderChain>,
-    /// Number and hash of the header at which the stretch must end. `None` for the stretch at the top, whose headers
-    /// are linked first and proven later.
-    pub(super) top: Option<(u64, B256)>,
-}
-
-/// What the machine holds of an earlier run.
-#[derive(Debug, Default)]
-pub(super) struct Store {
-    /// The number of the head that was restored.
-    pub(super) resumed: Option<u64>,
-    /// Headers below those in memory, which are still to be proven.
-    pub(super) behind: Option<BackgroundProof>,
-}
-
-/// The state of proving the headers below those in memory.
-#[derive(Debug)]
-pub(super) struct BackgroundProof {
-    pub(super) stretch: Restoring,
-    /// Work of the headers from the base of the stretch up to the base of the chain.
-    pub(super) work: U256,
-    /// Work of the uncles of these headers, if all uncles are proven.
-    pub(super) uncles: Option<U256>,
 }
 
 impl HeaderSync {
