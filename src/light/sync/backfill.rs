@@ -1,80 +1,85 @@
-//! Backfill: ancestors of the checkpoint, accepted by the hash links that lead down from it. Fork detection data of the
-//! first blocks above the checkpoint commit to them.
+//! The phase that fetches ancestors of the checkpoint, which are accepted by the hash links that lead down from it. Fork
+//! detection data of the first blocks above the checkpoint commit to them.
 
 use alloc::vec::Vec;
 
 use super::{
-    peer::{Goal, Phase, Work},
-    state::HeaderSync,
+    exchange::Exchange,
+    phase::{AskAbove, AskBackfill, AskHeight, Next, Phase},
 };
 use crate::{
-    consensus::{ChainError, HeaderChain},
     light::{
         fault::{SyncCause, SyncFault},
         header_batch::MAX_BATCH_HEADERS,
         header_window::HeaderWindow,
+        upstream::UpstreamResponse,
     },
     types::SealedHeader,
 };
 
-impl HeaderSync {
+impl AskBackfill {
     /// A window below the checkpoint, if the backfill needs one and this upstream may have it.
-    pub(super) fn backfill_work(&mut self, upstream: usize) -> Option<Phase> {
-        if let Some(chain) = &self.chain {
-            self.backfill.resume(chain.view().lowest());
+    pub(super) fn new(exchange: &mut Exchange<'_>) -> Option<Self> {
+        let backfill = &mut exchange.line.backfill;
+        if let Some(chain) = &exchange.line.chain {
+            backfill.resume(chain.view().lowest());
         }
-        let (top, lowest) = self.backfill.wanted?;
-        if self.backfill.taken.is_some() || self.backfill.refused.contains(&upstream) {
+        let (top, lowest) = backfill.wanted?;
+        if backfill.taken.is_some() || backfill.refused.contains(&exchange.upstream) {
             return None;
         }
-        self.backfill.taken = Some(upstream);
-        let size = (self.options.batch as u64).clamp(1, MAX_BATCH_HEADERS);
+        backfill.taken = Some(exchange.upstream);
+        let size = (exchange.options.batch as u64).clamp(1, MAX_BATCH_HEADERS);
         let first = top.saturating_sub(size.saturating_sub(1)).max(lowest);
-        let window = HeaderWindow::new(first, top, top).in_binary(self.binary(upstream));
-        Some(Work::headers(Goal::Backfill, window))
+        let window = HeaderWindow::new(first, top, top);
+        Some(Self { window: window.in_binary(exchange.peer.source.may_give_binary()) })
     }
 
-    pub(super) fn feed_backfill(
-        &mut self,
-        upstream: usize,
-        window: HeaderWindow,
-    ) -> Result<Phase, SyncFault> {
-        self.backfill.release(upstream);
-        let first = window.first();
-        let headers = match window.into_headers() {
+    /// Adds the ancestors below the chain.
+    pub(super) fn feed(mut self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+        let answers = exchange.answers(&self.window, &mut responses.into_iter())?;
+        if !exchange.fill(&mut self.window, answers) {
+            return Ok(Phase::Backfill(self));
+        }
+        exchange.line.backfill.release(exchange.upstream);
+        let first = self.window.first();
+        let headers = match self.window.into_headers() {
             (headers, None) => headers,
             (_, Some((number, cause))) if cause.is_lie() => return Err(SyncFault { number, cause }),
             // The upstream keeps no old blocks. That is allowed.
             _ => {
-                self.backfill.refuse(upstream);
-                return Ok(self.next_work(upstream));
+                exchange.line.backfill.refuse(exchange.upstream);
+                return Ok(Phase::Above(AskAbove::new(exchange)));
             }
         };
-        let by_work = self.is_by_work();
-        let Some(chain) = &mut self.chain else { return Ok(Phase::Height) };
+        let Some(chain) = &mut exchange.line.chain else { return Ok(Phase::Height(AskHeight)) };
         for found in headers.into_iter().rev() {
             let header = found.header.into_header();
             let number = header.number;
             if let Err(error) = chain.prepend(header) {
-                self.backfill.refuse(upstream);
+                exchange.line.backfill.refuse(exchange.upstream);
                 // A base that was elected is not trusted: below it, an honest upstream may have other blocks.
-                let cause = if by_work { SyncCause::Unlinked } else { SyncCause::Header(error) };
+                let cause =
+                    if exchange.proposal.is_some() { SyncCause::Unlinked } else { SyncCause::Header(error) };
                 return Err(SyncFault { number, cause });
             }
         }
-        self.touch(first);
-        let lowest = self.backfill.wanted.map_or(first, |(_, lowest)| lowest);
-        self.backfill.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
-        if self.backfill.is_complete() {
-            self.compare_fork_detection(upstream)?;
+        exchange.line.touch(first);
+        let backfill = &mut exchange.line.backfill;
+        let lowest = backfill.wanted.map_or(first, |(_, lowest)| lowest);
+        backfill.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
+        if backfill.is_complete() {
+            exchange.compare_fork_detection()?;
         }
-        Ok(Phase::Height)
+        Ok(Phase::Height(AskHeight))
     }
+}
 
+impl Exchange<'_> {
     /// Compares the fork detection data of headers that were accepted before the backfill was complete. If one is
     /// wrong, the chain starts again: with the backfill in place, the branch is refused at its first wrong header.
-    fn compare_fork_detection(&mut self, upstream: usize) -> Result<(), SyncFault> {
-        let Some(chain) = &mut self.chain else { return Ok(()) };
+    fn compare_fork_detection(&mut self) -> Result<(), SyncFault> {
+        let Some(chain) = &mut self.line.chain else { return Ok(()) };
         let base = chain.view().base().number;
         if chain.head().number == base || chain.recheck_fork_detection().is_ok() {
             return Ok(());
@@ -83,23 +88,10 @@ impl HeaderSync {
             .rev()
             .filter_map(|number| chain.by_number(number).map(|header| header.sealed().clone()))
             .collect();
-        self.restart(below).map_err(|error| SyncFault { number: base, cause: SyncCause::Header(error) })?;
-        self.drop_lease(upstream);
-        Ok(())
-    }
-
-    fn restart(&mut self, below: Vec<SealedHeader>) -> Result<(), ChainError> {
-        let mut below = below.into_iter();
-        let Some(header) = below.next() else { return Ok(()) };
-        let mut chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)?;
-        for header in below {
-            chain.prepend(header)?;
-        }
-        self.touch(0);
-        self.chain = Some(chain);
-        self.backlog = Default::default();
-        self.synced_once = false;
-        self.peers.iter_mut().for_each(|peer| peer.at_end = false);
+        let fault = |error| SyncFault { number: base, cause: SyncCause::Header(error) };
+        self.line.restart(below).map_err(fault)?;
+        self.all_mut().for_each(|peer| peer.search.reopen());
+        self.drop_lease();
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ fn synced(blocks: u64, window: u64) -> HeaderSync {
         parent = next;
     }
     let mut sync = HeaderSync::new(network, checkpoint);
-    (sync.chain, sync.synced_once) = (Some(chain), true);
+    (sync.line.chain, sync.line.synced_once) = (Some(chain), true);
     sync
 }
 
@@ -42,13 +42,13 @@ fn synced(blocks: u64, window: u64) -> HeaderSync {
 fn nothing_stays_of_pages_with_an_invalid_one() {
     let mut sync = synced(100, 8_192);
     let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
-    sync.touch(0);
+    sync.line.touch(0);
     let mut pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
     let restored = |pages: &[Vec<u8>]| {
         let mut sync = HeaderSync::new(network.clone(), checkpoint);
         let held = sync.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
-        let wanted = (!sync.backlog.is_empty(), !sync.backfill.is_complete());
-        (held.ok(), sync.chain.is_some(), wanted)
+        let wanted = (!sync.line.backlog.is_empty(), !sync.line.backfill.is_complete());
+        (held.ok(), sync.line.chain.is_some(), wanted)
     };
     assert_eq!(restored(&pages), (Some(Some(START + 100)), true, (true, true)));
     pages.last_mut().unwrap()[40] ^= 1;
@@ -70,7 +70,7 @@ fn give(sync: &mut HeaderSync, pages: &[Vec<u8>]) -> Result<Option<u64>, u64> {
 fn pages_before_a_damaged_one_are_used() {
     let mut sync = synced(200, 8_192);
     let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
-    sync.touch(0);
+    sync.line.touch(0);
     let mut pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
     // The last header of the page before the damaged one: pages begin 449 blocks below the checkpoint.
     let damaged = pages.len() - 2;
@@ -82,8 +82,8 @@ fn pages_before_a_damaged_one_are_used() {
     assert!(again.chain().is_none());
     assert_eq!(give(&mut again, &pages[..damaged]), Ok(Some(prefix)));
     assert_eq!(again.chain().unwrap().head().number, prefix);
-    assert!(!again.backlog.is_empty(), "the third block's uncles are still requested");
-    again.synced_once = true;
+    assert!(!again.line.backlog.is_empty(), "the third block's uncles are still requested");
+    again.line.synced_once = true;
     assert!(again.export().is_empty());
     again.keep_again(damaged as u64 - 1);
     assert_eq!(again.export().iter().map(|page| page.index).collect::<Vec<_>>(), [damaged as u64 - 1]);
@@ -94,7 +94,7 @@ fn pages_before_a_damaged_one_are_used() {
 fn pages_without_the_checkpoint_are_refused() {
     let mut sync = synced(100, 8_192);
     let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
-    sync.touch(0);
+    sync.line.touch(0);
     let pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
     let outcome = |pages: &[Vec<u8>]| {
         let mut sync = HeaderSync::new(network.clone(), checkpoint);
@@ -118,7 +118,7 @@ fn pages_that_are_only_partly_in_memory_are_not_written() {
     let lowest = sync.chain().unwrap().view().lowest();
     assert_eq!(lowest, START + 201);
     let mut written = |from: u64| {
-        sync.touch(from);
+        sync.line.touch(from);
         sync.export().iter().map(|page| page.index).collect::<Vec<_>>()
     };
     let page = |number: u64| (number - (START - 449)) / 64;

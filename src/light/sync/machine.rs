@@ -2,19 +2,10 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use super::{
-    peer::{Goal, Phase, Work},
-    state::{HeaderSync, Peer, SyncStep},
-};
+use super::{exchange::Exchange, options::SyncStep, peer::Peer, phase::Phase, state::HeaderSync};
 use crate::{
     consensus::{Checkpoint, HeaderChain, Network},
-    light::{
-        clock::Now,
-        fault::SyncFault,
-        header_window::HeaderWindow,
-        meter::Progress,
-        upstream::{UpstreamRequest, UpstreamResponse},
-    },
+    light::{clock::Now, fault::SyncFault, meter::Progress, upstream::UpstreamResponse},
 };
 
 impl HeaderSync {
@@ -25,104 +16,65 @@ impl HeaderSync {
 
     /// The verified chain; `None` until the checkpoint's header has arrived.
     pub fn chain(&self) -> Option<&HeaderChain> {
-        self.chain.as_ref()
+        self.line.chain.as_ref()
     }
 
     /// The network that the machine follows.
     pub fn network(&self) -> &Arc<Network> {
-        &self.network
+        &self.line.network
     }
 
     /// The block that the chain starts at.
     pub fn checkpoint(&self) -> &Checkpoint {
-        &self.checkpoint
+        &self.line.checkpoint
     }
 
     /// Height of the checkpoint.
     pub fn start(&self) -> u64 {
-        self.checkpoint.number
+        self.line.checkpoint.number
     }
 
     /// The number of the highest block that an upstream in good standing announces. Announcing a height costs nothing,
     /// so once the head was reached it counts only up to the newest verified header from the same upstream.
     pub fn announced(&self) -> u64 {
-        let most = |peer: &Peer| if self.synced_once { self.shown(peer) } else { u64::MAX };
-        let healthy = self.peers.iter().filter(|peer| !peer.is_resting());
-        healthy.filter_map(|peer| Some(peer.announced?.min(most(peer)))).max().unwrap_or(0)
-    }
-
-    /// The height of the newest header accepted from an upstream; 0 without one.
-    fn shown(&self, peer: &Peer) -> u64 {
-        let newest = peer.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
-        newest.map_or(0, |header| header.number)
+        self.line.announced(&self.peers)
     }
 
     /// Whether the head has been reached at least once.
     pub fn is_synced(&self) -> bool {
-        self.synced_once
+        self.line.synced_once
     }
 
     /// Whether the head was reached and no uncles are pending: total difficulties are then as exact as they can be.
     pub fn is_settled(&self) -> bool {
-        self.synced_once && self.backlog.is_empty()
+        self.line.synced_once && self.line.backlog.is_empty()
     }
 
     /// Progress of synchronization.
     pub fn progress(&self) -> Progress {
-        if let Some(progress) = self.progress_of_proposals() {
-            return progress;
-        }
-        self.meter.progress(self.resumed.unwrap_or(self.start()), self.head_number(), self.announced())
+        let start = self.store.resumed.unwrap_or(self.start());
+        self.progress_of_proposals().unwrap_or_else(|| self.line.progress(start, &self.peers))
     }
 
-    pub(super) fn head_number(&self) -> u64 {
-        self.chain.as_ref().map_or(self.checkpoint.number, |chain| chain.head().number)
+    /// An exchange with an upstream, if there is one of this number.
+    pub(super) fn exchange(&mut self, upstream: usize) -> Option<Exchange<'_>> {
+        let (before, from) = self.peers.split_at_mut_checked(upstream)?;
+        let (peer, after) = from.split_first_mut()?;
+        let (line, turns, options, now) = (&mut self.line, &mut self.turns, &self.options, self.now);
+        let proposal = self.start.proposal(upstream);
+        Some(Exchange { upstream, peer, before, after, line, turns, proposal, options, now })
     }
 
     /// The next step for an upstream. The same requests are returned until they are answered.
     pub fn next(&mut self, upstream: usize, now: Now) -> SyncStep {
         self.now = now;
-        let Some(peer) = self.peers.get(upstream) else { return SyncStep::Wait(self.options.poll) };
-        if let Phase::Idle(due) | Phase::Resting(due, _) = &peer.phase {
-            if *due > now.millis {
-                return SyncStep::Wait(due.saturating_sub(now.millis));
-            }
-            let phase = self.begin(upstream);
-            self.set_phase(upstream, phase);
+        let none = SyncStep::Wait(self.options.poll);
+        let Some(mut exchange) = self.exchange(upstream) else { return none };
+        if let Some(wait) = exchange.begin() {
+            return wait;
         }
         self.elect();
-        let Some(peer) = self.peers.get_mut(upstream) else { return SyncStep::Wait(self.options.poll) };
-        peer.asked = now.millis;
-        match &peer.phase {
-            Phase::Propose => self.next_of_proposal(upstream),
-            Phase::Height => {
-                SyncStep::Fetch(alloc::vec![UpstreamRequest::new("eth_blockNumber", "[]".into())])
-            }
-            Phase::Work(work) => SyncStep::Fetch(work.requests()),
-            Phase::Idle(due) | Phase::Resting(due, _) => SyncStep::Wait(due.saturating_sub(now.millis)),
-        }
-    }
-
-    /// The phase in which an upstream's turn begins.
-    fn begin(&self, upstream: usize) -> Phase {
-        match self.chain {
-            _ if self.proposes(upstream) => Phase::Propose,
-            Some(_) => Phase::Height,
-            None => {
-                let window = HeaderWindow::single(self.checkpoint.number).in_binary(self.binary(upstream));
-                Work::headers(Goal::Base, window)
-            }
-        }
-    }
-
-    pub(super) fn binary(&self, upstream: usize) -> bool {
-        self.peers.get(upstream).is_some_and(|peer| peer.can.headers != Some(false))
-    }
-
-    pub(super) fn set_phase(&mut self, upstream: usize, phase: Phase) {
-        if let Some(peer) = self.peers.get_mut(upstream) {
-            peer.phase = phase;
-        }
+        self.exchange(upstream).map_or(none, |mut exchange| exchange.step())
     }
 
     /// Makes an upstream due at once, or after the exchange that is under way, because it reports that there are new
@@ -132,67 +84,34 @@ impl HeaderSync {
         match &mut peer.phase {
             Phase::Idle(due) => *due = 0,
             Phase::Resting(..) => {}
-            Phase::Height | Phase::Propose | Phase::Work(_) => peer.hinted = true,
+            _ => peer.hinted = true,
         }
     }
 
     /// Makes every upstream due at once.
     pub fn poll(&mut self) {
-        for peer in &mut self.peers {
-            if let Phase::Idle(due) | Phase::Resting(due, _) = &mut peer.phase {
-                *due = 0;
-            }
-        }
-        self.forget_refusals();
+        self.peers.iter_mut().for_each(Peer::poll);
+        self.line.backfill.forget_refusals();
     }
 
     /// Takes the responses to the requests of an upstream's last [`SyncStep::Fetch`], in order.
     pub fn feed(&mut self, upstream: usize, responses: Vec<UpstreamResponse>, now: Now) {
         self.now = now;
-        let Some(peer) = self.peers.get_mut(upstream) else { return };
-        let elapsed = now.millis.saturating_sub(peer.asked);
-        let phase = core::mem::replace(&mut peer.phase, Phase::Idle(now.millis));
-        let failures = responses.iter().filter(|response| response.is_err()).count();
-        if failures == 0 {
-            peer.record.good(elapsed);
-        }
-        let next = match phase {
-            Phase::Height => self.feed_height(upstream, &responses),
-            Phase::Work(work) => self.feed_work(upstream, work, responses, elapsed),
-            Phase::Propose => self.feed_proposal(upstream, responses),
-            same @ (Phase::Idle(_) | Phase::Resting(..)) => Ok(same),
-        };
-        match next {
-            Ok(phase) => self.set_phase(upstream, phase),
-            Err(fault) => self.rest(upstream, fault),
-        }
-        if let Some(Peer { phase: Phase::Idle(due), hinted, .. }) = self.peers.get_mut(upstream)
-            && core::mem::take(hinted)
-        {
-            *due = 0;
-        }
+        let Some(mut exchange) = self.exchange(upstream) else { return };
+        exchange.feed(responses);
+        self.compare(upstream);
         self.settle();
     }
 
     /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
     pub(super) fn settle(&mut self) {
         self.elect();
-        self.attach_ready();
-        self.judge_work();
-        if !self.synced_once {
-            self.synced_once = self.chain.is_some() && self.all_seen();
-        }
-    }
-
-    pub(super) fn judge_work(&mut self) {
-        if let Some(chain) = &self.chain {
-            self.floor.follow(chain.view(), &self.network);
-        }
+        self.line.settle(&self.peers, &mut self.turns, self.now);
     }
 
     /// A stretch of the chain with less work than the floor requires, if there is one.
     pub fn low_work(&self) -> Option<&crate::light::floor::LowWork> {
-        self.floor.low()
+        self.line.floor.low()
     }
 
     /// Why synchronization has stopped, if every upstream failed.

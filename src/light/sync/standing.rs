@@ -3,46 +3,25 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    peer::{Capabilities, Phase},
-    state::{HeaderSync, Lease, Peer},
+    peer::{Capabilities, Peer},
+    phase::Phase,
+    proposal::Proposal,
+    state::HeaderSync,
 };
-use crate::{
-    consensus::ChainError,
-    light::{
-        clock::Now,
-        fault::{SyncCause, SyncFault},
-        record::{LIE, REFUTED, Record, SILENT},
-        upstream::{RequestFailure, UpstreamRequest},
-        upstream_fetch::{Cause, METHOD_NOT_FOUND},
-    },
+use crate::light::{
+    clock::Now,
+    fault::{SyncCause, SyncFault},
+    record::{LIE, REFUTED, Record, SILENT},
+    upstream::{RequestFailure, UpstreamRequest},
+    upstream_fetch::{Cause, METHOD_NOT_FOUND},
 };
-
-/// If a chain is more than this many blocks ahead of ours, one upstream at a time fetches it.
-const BULK: u64 = 64;
-
-/// Longest turn at fetching many headers, in milliseconds.
-const LEASE: u64 = 10_000;
-
-/// Pause of upstreams that wait for their turn, in milliseconds.
-pub(super) const LEASE_POLL: u64 = 500;
-
-/// How long slow upstreams can delay the moment when the client counts as synchronized, in milliseconds.
-pub(super) const PATIENCE: u64 = 30_000;
-
-/// Pause before an upstream may propose a start again after one that was judged too light, in milliseconds: a proposal
-/// costs thousands of headers.
-const NEXT_PROPOSAL: u64 = 60_000;
-
-/// Longest pause of upstreams that did not answer while no other can be asked, in milliseconds: nothing is answered until
-/// one of them is tried again.
-const ALONE: u64 = 30_000;
 
 /// Blocks that an upstream may be behind the head and still be asked first.
 const LAG: u64 = 2;
 
 /// What upstreams are ordered by, best first: whether they rest; then the lies, whether it lags or cannot prove state, its
 /// demerits and its latency, in steps.
-type Standing = (bool, Option<(u32, bool, bool, u32, u64)>);
+type Standing = (bool, u32, bool, bool, u32, u64);
 
 /// The outcome of a request for a fact to an upstream.
 #[derive(Debug, Clone)]
@@ -122,12 +101,6 @@ impl Capabilities {
 }
 
 impl HeaderSync {
-    /// The upstreams that are not resting.
-    pub(super) fn healthy(&self) -> Vec<usize> {
-        let peers = self.peers.iter().enumerate();
-        peers.filter(|(_, peer)| !peer.is_resting()).map(|(index, _)| index).collect()
-    }
-
     /// Whether an upstream is left alone for a while, because it failed, lied or asked for a pause.
     pub fn is_resting(&self, upstream: usize) -> bool {
         self.peers.get(upstream).is_some_and(Peer::is_resting)
@@ -154,113 +127,37 @@ impl HeaderSync {
 
     /// The upstreams to ask with their standings, best first.
     fn ranked(&self) -> Vec<(Standing, usize)> {
-        let head = self.head_number();
-        let standing = |index: &usize| {
-            self.peers.get(*index).map(|peer| {
-                // Requests are about the heaviest chain: an upstream on a longer branch of less work does not help.
-                let behind = peer.announced.is_none_or(|own| own.saturating_add(LAG) < head)
-                    || self.side_branch(*index).is_some();
-                let unable = peer.can.proofs == Some(false);
-                (peer.record.lies, behind, unable, peer.record.demerits / 4, peer.record.latency / 64)
-            })
-        };
-        let mut order: Vec<usize> = (0..self.peers.len()).collect();
-        let lied = |index: &usize| {
-            let phase = self.peers.get(*index).map(|peer| &peer.phase);
-            matches!(phase, Some(Phase::Resting(_, fault)) if fault.cause.is_lie())
-        };
-        if !order.iter().all(lied) {
-            order.retain(|index| !lied(index));
-        }
-        let mut ranked: Vec<_> =
-            order.into_iter().map(|index| ((self.is_resting(index), standing(&index)), index)).collect();
+        let lied = |peer: &Peer| matches!(&peer.phase, Phase::Resting(_, fault) if fault.cause.is_lie());
+        let all_lied = self.peers.iter().all(lied);
+        let asked = self.peers.iter().enumerate().filter(|(_, peer)| all_lied || !lied(peer));
+        let mut ranked: Vec<_> = asked.map(|(index, peer)| (self.standing(peer), index)).collect();
         ranked.sort();
         ranked
+    }
+
+    fn standing(&self, peer: &Peer) -> Standing {
+        let (source, head) = (&peer.source, self.line.head_number());
+        // Requests are about the heaviest chain: an upstream on a longer branch of less work does not help.
+        let behind = source.announced.is_none_or(|own| own.saturating_add(LAG) < head)
+            || self.line.side_branch(peer.search.at).is_some();
+        let (record, unable) = (&source.record, source.can.proofs == Some(false));
+        (peer.is_resting(), record.lies, behind, unable, record.demerits / 4, record.latency / 64)
     }
 
     /// The state of each upstream, in the host's order.
     pub fn upstreams(&self) -> Vec<UpstreamState> {
         let state = |peer: &Peer| UpstreamState {
-            name: peer.name.clone(),
-            turn: peer.turn,
-            announced: peer.announced,
+            name: peer.source.name.clone(),
+            turn: peer.source.turn,
+            announced: peer.source.announced,
             resting: match &peer.phase {
                 Phase::Resting(until, fault) => Some((until.saturating_sub(self.now.millis), fault.clone())),
                 _ => None,
             },
-            record: peer.record.clone(),
-            can: peer.can.clone(),
+            record: peer.source.record.clone(),
+            can: peer.source.can.clone(),
         };
         self.peers.iter().map(state).collect()
-    }
-
-    /// Lets an upstream rest for a while. What it was fetching is open to others.
-    pub(super) fn rest(&mut self, upstream: usize, fault: SyncFault) {
-        self.backlog.release(upstream);
-        self.backfill.release(upstream);
-        self.drop_lease(upstream);
-        let lie = fault.cause.is_lie();
-        let beyond = matches!(fault.cause, SyncCause::Header(ChainError::UpdateNeeded { .. }));
-        // A host without room says nothing about the upstream.
-        let unread = matches!(fault.cause, SyncCause::Call(RequestFailure::NoRoom));
-        if !beyond && !unread {
-            let params = format!(r#"["{:#x}",false]"#, fault.number);
-            let request = UpstreamRequest::new("eth_getBlockByNumber", params);
-            self.note(upstream, request, format!("{}", fault.cause), if lie { LIE } else { SILENT });
-        }
-        let asked = match &fault.cause {
-            SyncCause::Call(RequestFailure::Busy { seconds: Some(seconds) }) => seconds.saturating_mul(1_000),
-            _ => 0,
-        };
-        let by_work = self.is_by_work();
-        let Some(peer) = self.peers.get_mut(upstream) else { return };
-        peer.at_end = false;
-        let doublings = peer.record.in_row.saturating_sub(1).min(10);
-        let pause = self.options.retry.saturating_mul(1 << doublings);
-        // A liar rests for long if there are other upstreams; the only one is tried again soon. A proposal in a start
-        // by work costs thousands of headers, so it may be repeated only now and then.
-        let unlinked = matches!(fault.cause, SyncCause::Unlinked);
-        let proposed = by_work && unlinked && self.now.millis < peer.moved.saturating_add(NEXT_PROPOSAL);
-        let light = matches!(fault.cause, SyncCause::TooLittleWork(_));
-        let pause = if proposed || light { pause.max(NEXT_PROPOSAL) } else { pause };
-        peer.apart |= unlinked;
-        let pause = if lie && self.peers.len() > 1 { self.options.longest_retry } else { pause.max(asked) };
-        let until = self.now.plus(pause.min(self.options.longest_retry));
-        self.set_phase(upstream, Phase::Resting(until, fault));
-        if self.healthy().is_empty() {
-            self.shorten_rests();
-            // The backfill is tried again with the upstreams that did not have its blocks.
-            self.backfill.forget_refusals();
-        }
-    }
-
-    /// Ends the rests of upstreams that did not answer after [`ALONE`] at the latest, or after the pause that they asked for.
-    fn shorten_rests(&mut self) {
-        for peer in &mut self.peers {
-            let Phase::Resting(until, fault) = &mut peer.phase else { continue };
-            let asked = match &fault.cause {
-                SyncCause::Call(RequestFailure::Busy { seconds }) => {
-                    seconds.unwrap_or(0).saturating_mul(1_000)
-                }
-                SyncCause::Call(RequestFailure::Transport(_) | RequestFailure::NoRoom) => 0,
-                _ => continue,
-            };
-            *until = (*until).min(self.now.plus(asked.max(ALONE)));
-        }
-    }
-
-    /// Records what an upstream did wrong.
-    pub(super) fn note(
-        &mut self,
-        upstream: usize,
-        request: UpstreamRequest,
-        rule: alloc::string::String,
-        weight: u32,
-    ) {
-        if let Some(peer) = self.peers.get_mut(upstream) {
-            peer.record.failed();
-            peer.record.bad(self.now, request, rule, weight);
-        }
     }
 
     /// The time that the host passed in last.
@@ -271,20 +168,22 @@ impl HeaderSync {
     /// Notes that another source, of this name, answers in an upstream's place from now on. It starts with a clean
     /// record; what the earlier one was fetching is open to all. To be called between two exchanges of the upstream.
     pub fn replace(&mut self, upstream: usize, name: String) {
-        self.backlog.release(upstream);
-        self.backfill.release(upstream);
-        self.backfill.readmit(upstream);
-        self.drop_lease(upstream);
-        if let Some(peer) = self.peers.get_mut(upstream) {
-            let turn = peer.turn.saturating_add(1);
-            *peer = Peer { name: Some(name), turn, ..Peer::new() };
+        let Some(mut exchange) = self.exchange(upstream) else { return };
+        exchange.line.release(upstream);
+        exchange.line.backfill.readmit(upstream);
+        exchange.drop_lease();
+        let turn = exchange.peer.source.turn.saturating_add(1);
+        *exchange.peer = Peer::default();
+        (exchange.peer.source.name, exchange.peer.source.turn) = (Some(name), turn);
+        if let Some((_, proposal)) = exchange.proposal {
+            *proposal = Proposal::default();
         }
     }
 
     /// Takes over the outcomes of requests of a session, during which upstreams were at these turns. What it says of a
     /// source that has been replaced since is dropped.
     pub fn observe_since(&mut self, turns: &[u64], observations: impl IntoIterator<Item = Observation>) {
-        let present: Vec<u64> = self.peers.iter().map(|peer| peer.turn).collect();
+        let present: Vec<u64> = self.peers.iter().map(|peer| peer.source.turn).collect();
         let is_present = |seen: &Observation| turns.get(seen.upstream) == present.get(seen.upstream);
         self.observe(observations.into_iter().filter(is_present));
     }
@@ -292,107 +191,18 @@ impl HeaderSync {
     /// Takes over the outcomes of requests for facts.
     pub fn observe(&mut self, observations: impl IntoIterator<Item = Observation>) {
         for Observation { upstream, request, outcome } in observations {
-            let Some(peer) = self.peers.get_mut(upstream) else { continue };
-            let Some((rule, weight)) = peer.can.learn(&request, outcome) else { continue };
-            peer.record.bad(self.now, request, rule.clone(), weight);
+            let Some(mut exchange) = self.exchange(upstream) else { continue };
+            let source = &mut exchange.peer.source;
+            let Some((rule, weight)) = source.can.learn(&request, outcome) else { continue };
+            source.record.bad(exchange.now, request, rule.clone(), weight);
             if weight >= REFUTED
-                && peer.record.is_dishonest()
-                && !peer.is_resting()
-                && self.healthy().len() > 1
+                && source.record.is_dishonest()
+                && !exchange.peer.is_resting()
+                && exchange.all().filter(|peer| !peer.is_resting()).nth(1).is_some()
             {
-                let fault = SyncFault { number: self.head_number(), cause: SyncCause::Dishonest(rule) };
-                self.rest(upstream, fault);
+                let number = exchange.line.head_number();
+                exchange.rest(SyncFault { number, cause: SyncCause::Dishonest(rule) });
             }
         }
-    }
-
-    pub(super) fn forget_refusals(&mut self) {
-        self.backfill.forget_refusals();
-        self.peers.iter_mut().for_each(|peer| peer.no_uncles = false);
-    }
-
-    /// Whether only one upstream at a time fetches headers up to this height.
-    pub(super) fn is_bulk(&self, height: u64) -> bool {
-        self.peers.len() > 1 && height > self.head_number().saturating_add(BULK)
-    }
-
-    /// Takes the turn at fetching many headers if no other upstream has it or should have it first.
-    pub(super) fn take_lease(&mut self, upstream: usize) -> bool {
-        let now = self.now;
-        let over = |lease: &Lease| lease.holder == upstream || now.millis > lease.began.saturating_add(LEASE);
-        if self.lease.as_ref().is_some_and(|lease| !over(lease)) {
-            return false;
-        }
-        self.finish_lease();
-        // The fastest upstream goes first; each gets one turn to show its speed.
-        let rate = |peer: &Peer| peer.record.rate.unwrap_or(u64::MAX);
-        let ready = |peer: &Peer| peer.announced.is_some_and(|height| self.is_bulk(height));
-        let own = self.peers.get(upstream).map_or(0, rate);
-        let faster =
-            self.peers.iter().filter(|peer| !peer.is_resting() && ready(peer)).any(|p| rate(p) > own);
-        if faster {
-            return false;
-        }
-        self.lease = Some(Lease { holder: upstream, began: now.millis, headers: 0 });
-        true
-    }
-
-    /// Counts the headers that a window added to the chain.
-    pub(super) fn count(&mut self, upstream: usize, before: u64) {
-        let gained = self.head_number().saturating_sub(before);
-        let asked = self.peers.get(upstream).map_or(self.now.millis, |peer| peer.asked);
-        self.meter.count(gained, asked, self.now);
-        if let Some(lease) = self.lease.as_mut().filter(|lease| lease.holder == upstream) {
-            lease.headers = lease.headers.saturating_add(gained);
-        }
-    }
-
-    /// Whether an upstream's turn is over and others wait for theirs.
-    pub(super) fn lease_is_over(&mut self, upstream: usize) -> bool {
-        let now: Now = self.now;
-        let over = |lease: &Lease| now.millis > lease.began.saturating_add(LEASE);
-        match &self.lease {
-            Some(lease) if lease.holder == upstream && over(lease) => {
-                self.finish_lease();
-                true
-            }
-            // Another upstream has the turn now.
-            Some(lease) if lease.holder != upstream => {
-                let announced = self.peers.get(upstream).and_then(|peer| peer.announced);
-                announced.is_some_and(|height| self.is_bulk(height))
-            }
-            _ => false,
-        }
-    }
-
-    pub(super) fn drop_lease(&mut self, upstream: usize) {
-        if self.lease.is_some_and(|lease| lease.holder == upstream) {
-            self.finish_lease();
-        }
-    }
-
-    /// Ends the present turn and remembers how fast it went.
-    fn finish_lease(&mut self) {
-        let Some(lease) = self.lease.take() else { return };
-        let elapsed = self.now.millis.saturating_sub(lease.began).max(1);
-        if let Some(peer) = self.peers.get_mut(lease.holder) {
-            peer.record.rate = lease.headers.saturating_mul(1_000).checked_div(elapsed);
-        }
-    }
-
-    pub(super) fn learn_binary(&mut self, upstream: usize, offered: bool) {
-        if let Some(peer) = self.peers.get_mut(upstream) {
-            peer.can.headers = Some(offered);
-        }
-    }
-
-    /// Whether every upstream has shown all of its headers, failed, or taken too long.
-    pub(super) fn all_seen(&mut self) -> bool {
-        if !self.peers.iter().any(|peer| peer.at_end) {
-            return false;
-        }
-        let since = *self.first_end.get_or_insert(self.now.millis);
-        let late = self.now.millis > since.saturating_add(PATIENCE) && self.lease.is_none();
-        late || self.peers.iter().all(|peer| peer.at_end || peer.is_resting())
     }
 }

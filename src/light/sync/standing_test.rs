@@ -2,7 +2,12 @@
 
 use alloc::{string::ToString, sync::Arc, vec, vec::Vec};
 
-use super::{Observation, SyncOptions, peer::Phase, state::HeaderSync};
+use super::{
+    Observation, SyncOptions,
+    exchange::Exchange,
+    phase::{AskAbove, AskBackfill, AskUncles, Phase},
+    state::HeaderSync,
+};
 use crate::{
     consensus::{ChainError, Checkpoint, Network},
     light::{
@@ -22,7 +27,7 @@ fn sync(upstreams: usize) -> HeaderSync {
     let checkpoint = Checkpoint { number: START, hash: network.genesis_hash, total_difficulty: None };
     let mut sync = HeaderSync::with_upstreams(network, checkpoint, upstreams, SyncOptions::default());
     sync.now = Now { unix: 0, millis: 1_000 };
-    sync.peers.iter_mut().for_each(|peer| peer.announced = Some(START));
+    sync.peers.iter_mut().for_each(|peer| peer.source.announced = Some(START));
     sync
 }
 
@@ -34,8 +39,17 @@ fn silence() -> SyncCause {
     SyncCause::Call(RequestFailure::Transport("gone".into()))
 }
 
+fn with(sync: &mut HeaderSync, upstream: usize) -> Exchange<'_> {
+    sync.exchange(upstream).unwrap()
+}
+
+/// The upstreams that are not resting.
+fn healthy(sync: &HeaderSync) -> Vec<usize> {
+    (0..sync.peers.len()).filter(|upstream| !sync.is_resting(*upstream)).collect()
+}
+
 fn rest(sync: &mut HeaderSync, upstream: usize, cause: SyncCause) -> u64 {
-    sync.rest(upstream, SyncFault { number: START, cause });
+    with(sync, upstream).rest(SyncFault { number: START, cause });
     match &sync.peers[upstream].phase {
         Phase::Resting(until, _) => until - sync.now.millis,
         other => panic!("{other:?}"),
@@ -55,7 +69,7 @@ fn options_that_would_make_hosts_ask_without_a_pause_are_raised() {
     let none =
         SyncOptions { poll: 0, retry: 0, longest_retry: 0, work_floor: 1_000, ..SyncOptions::default() };
     let one = sync(1);
-    let mut one = HeaderSync::with_upstreams(one.network, one.checkpoint, 1, none);
+    let mut one = HeaderSync::with_upstreams(one.line.network, one.line.checkpoint, 1, none);
     assert_eq!((one.options.poll, one.options.work_floor), (1, 100));
     assert_eq!(rest(&mut one, 0, silence()), 1);
 }
@@ -110,9 +124,9 @@ fn a_liar_rests_for_long_if_there_are_other_upstreams() {
     assert_eq!(rest(&mut sync(1), 0, SyncCause::BadHeight), 5_000);
     let mut two = sync(2);
     rest(&mut two, 0, SyncCause::BadHeight);
-    assert_eq!((two.peers[0].record.lies, two.peers[0].record.demerits), (1, 16));
+    assert_eq!((two.peers[0].source.record.lies, two.peers[0].source.record.demerits), (1, 16));
     rest(&mut two, 1, silence());
-    assert_eq!((two.peers[1].record.lies, two.peers[1].record.demerits), (0, 1));
+    assert_eq!((two.peers[1].source.record.lies, two.peers[1].source.record.demerits), (0, 1));
 }
 
 /// An upstream that follows rules which this program does not know yet has done nothing wrong.
@@ -120,7 +134,7 @@ fn a_liar_rests_for_long_if_there_are_other_upstreams() {
 fn a_block_with_newer_rules_is_not_a_fault() {
     let mut two = sync(2);
     rest(&mut two, 0, SyncCause::Header(ChainError::UpdateNeeded { number: START + 1, known_until: START }));
-    let record = &two.peers[0].record;
+    let record = &two.peers[0].source.record;
     assert_eq!((record.lies, record.demerits, record.evidence.len()), (0, 0, 0));
     let cause = ChainError::UpdateNeeded { number: START + 1, known_until: START };
     assert_eq!(rest(&mut sync(2), 0, SyncCause::Header(cause)), 5_000, "it does not rest as long as a liar");
@@ -136,18 +150,19 @@ fn the_best_upstreams_are_asked_first() {
     };
     // An upstream up to two blocks behind the head is as good as one at the head, and more blocks than the head has are
     // no advantage.
-    assert_eq!(first(&|sync| sync.peers[0].announced = Some(START - 2)), [0, 1, 2]);
-    assert_eq!(first(&|sync| sync.peers[0].announced = Some(START - 3)), [1, 2, 0]);
-    assert_eq!(first(&|sync| sync.peers[2].announced = Some(START + 3)), [0, 1, 2]);
-    assert_eq!(first(&|sync| sync.peers[0].announced = None), [1, 2, 0]);
-    assert_eq!(first(&|sync| sync.peers[0].record.lies = 1), [1, 2, 0]);
-    let boast =
-        |sync: &mut HeaderSync| (sync.peers[0].record.lies, sync.peers[0].announced) = (1, Some(1 << 63));
+    assert_eq!(first(&|sync| sync.peers[0].source.announced = Some(START - 2)), [0, 1, 2]);
+    assert_eq!(first(&|sync| sync.peers[0].source.announced = Some(START - 3)), [1, 2, 0]);
+    assert_eq!(first(&|sync| sync.peers[2].source.announced = Some(START + 3)), [0, 1, 2]);
+    assert_eq!(first(&|sync| sync.peers[0].source.announced = None), [1, 2, 0]);
+    assert_eq!(first(&|sync| sync.peers[0].source.record.lies = 1), [1, 2, 0]);
+    let boast = |sync: &mut HeaderSync| {
+        (sync.peers[0].source.record.lies, sync.peers[0].source.announced) = (1, Some(1 << 63))
+    };
     assert_eq!(first(&boast), [1, 2, 0], "no height makes up for a lie");
-    assert_eq!(first(&|sync| sync.peers[0].can.proofs = Some(false)), [1, 2, 0]);
-    assert_eq!(first(&|sync| sync.peers[0].can.proofs = Some(true)), [0, 1, 2]);
-    assert_eq!(first(&|sync| sync.peers[0].record.demerits = 4), [1, 2, 0]);
-    assert_eq!(first(&|sync| sync.peers[0].record.latency = 64), [1, 2, 0]);
+    assert_eq!(first(&|sync| sync.peers[0].source.can.proofs = Some(false)), [1, 2, 0]);
+    assert_eq!(first(&|sync| sync.peers[0].source.can.proofs = Some(true)), [0, 1, 2]);
+    assert_eq!(first(&|sync| sync.peers[0].source.record.demerits = 4), [1, 2, 0]);
+    assert_eq!(first(&|sync| sync.peers[0].source.record.latency = 64), [1, 2, 0]);
     assert_eq!(first(&|sync| assert_eq!(rest(sync, 0, silence()), 5_000)), [1, 2, 0]);
     // Liars are not asked, unless no other upstream is left.
     assert_eq!(first(&|sync| assert_eq!(rest(sync, 0, SyncCause::BadHeight), 600_000)), [1, 2]);
@@ -160,10 +175,10 @@ fn the_best_upstreams_are_asked_first() {
 #[test]
 fn heights_of_resting_upstreams_do_not_count() {
     let mut two = sync(2);
-    two.peers[1].announced = Some(START + 50);
-    assert_eq!((two.announced(), two.healthy()), (START + 50, vec![0, 1]));
+    two.peers[1].source.announced = Some(START + 50);
+    assert_eq!((two.announced(), healthy(&two)), (START + 50, vec![0, 1]));
     rest(&mut two, 1, silence());
-    assert_eq!((two.announced(), two.healthy()), (START, vec![0]));
+    assert_eq!((two.announced(), healthy(&two)), (START, vec![0]));
     assert!(two.fault().is_none(), "one upstream is healthy");
     rest(&mut two, 0, silence());
     assert!(two.fault().is_some());
@@ -173,11 +188,11 @@ fn heights_of_resting_upstreams_do_not_count() {
 fn the_capabilities_of_an_upstream_are_learned() {
     let mut one = sync(1);
     observe(&mut one, "eth_getBlockByNumber", Ok(Some(5)));
-    assert_eq!(one.peers[0].can.proofs, None);
+    assert_eq!(one.peers[0].source.can.proofs, None);
     for block in [70, 60, 80] {
         observe(&mut one, "eth_getProof", Ok(Some(block)));
     }
-    let can = |sync: &HeaderSync| sync.peers[0].can.clone();
+    let can = |sync: &HeaderSync| sync.peers[0].source.can.clone();
     assert_eq!((can(&one).proofs, can(&one).oldest_state), (Some(true), Some(60)));
     observe(&mut one, "eth_getProof", Err(Cause::NoAbsence("-".into())));
     assert_eq!((can(&one).proofs, can(&one).absence), (Some(true), Some(false)));
@@ -190,7 +205,7 @@ fn the_capabilities_of_an_upstream_are_learned() {
     assert_eq!(can(&one).proofs, Some(false));
     observe(&mut one, "rootlight_getWitness", Err(unknown()));
     assert_eq!(can(&one).witness, Some(false));
-    assert_eq!(one.peers[0].record.demerits, 0, "a missing method is not a fault");
+    assert_eq!(one.peers[0].source.record.demerits, 0, "a missing method is not a fault");
 
     let mut one = sync(1);
     observe(&mut one, "rootlight_getWitness", Ok(None));
@@ -211,13 +226,13 @@ fn only_responses_that_no_honest_upstream_gives_are_lies() {
     ] {
         let mut one = sync(1);
         observe(&mut one, method, Err(refuted()));
-        let record = &one.peers[0].record;
+        let record = &one.peers[0].source.record;
         assert_eq!((record.lies, record.demerits), (lies, demerits), "{method}");
     }
     for cause in [Cause::Withheld, Cause::OtherBranch("wrong".into())] {
         let mut one = sync(1);
         observe(&mut one, "eth_getProof", Err(cause));
-        assert_eq!((one.peers[0].record.lies, one.peers[0].record.demerits), (0, 1));
+        assert_eq!((one.peers[0].source.record.lies, one.peers[0].source.record.demerits), (0, 1));
     }
 }
 
@@ -228,7 +243,7 @@ fn what_callers_ask_for_lengthens_no_pause_of_synchronization() {
     for cause in [Cause::Withheld, Cause::Call(RequestFailure::Lacking("nothing".into()))] {
         (0..200).for_each(|_| observe(&mut one, "eth_getProof", Err(cause.clone())));
     }
-    assert_eq!(one.peers[0].record.in_row, 0);
+    assert_eq!(one.peers[0].source.record.in_row, 0);
     assert_eq!(rest(&mut one, 0, silence()), rest(&mut other, 0, silence()));
 }
 
@@ -236,7 +251,7 @@ fn what_callers_ask_for_lengthens_no_pause_of_synchronization() {
 fn a_request_that_was_not_sent_is_no_fault() {
     let mut one = sync(1);
     observe(&mut one, "eth_getProof", Err(Cause::Call(RequestFailure::Unasked("not now".into()))));
-    assert_eq!((one.peers[0].record.demerits, one.peers[0].record.evidence.len()), (0, 0));
+    assert_eq!((one.peers[0].source.record.demerits, one.peers[0].source.record.evidence.len()), (0, 0));
 }
 
 #[test]
@@ -267,54 +282,67 @@ fn an_upstream_that_is_refuted_repeatedly_rests() {
     assert!(!one.peers[0].is_resting());
 }
 
+fn is_bulk(sync: &mut HeaderSync, height: u64) -> bool {
+    with(sync, 0).is_bulk(height)
+}
+
 /// One upstream at a time fetches many headers: the fastest one, and each one once to show its speed.
 #[test]
 fn upstreams_take_turns_at_fetching_many_headers() {
     let mut two = sync(2);
-    two.peers.iter_mut().for_each(|peer| peer.announced = Some(START + 65));
-    assert!(two.is_bulk(START + 65) && !two.is_bulk(START + 64) && !sync(1).is_bulk(START + 65));
-    assert!(two.take_lease(0) && !two.take_lease(1));
+    two.peers.iter_mut().for_each(|peer| peer.source.announced = Some(START + 65));
+    assert!(
+        is_bulk(&mut two, START + 65) && !is_bulk(&mut two, START + 64) && !is_bulk(&mut sync(1), START + 65)
+    );
+    assert!(with(&mut two, 0).take_lease() && !with(&mut two, 1).take_lease());
     two.now.millis += 10_000;
-    assert!(!two.take_lease(1) && !two.lease_is_over(0));
+    assert!(!with(&mut two, 1).take_lease() && !with(&mut two, 0).lease_is_over());
     two.now.millis += 1;
-    assert!(two.lease_is_over(0) && !two.lease_is_over(0));
-    assert_eq!(two.peers[0].record.rate, Some(0));
-    assert!(!two.take_lease(0), "the other has not shown its speed yet");
-    assert!(two.take_lease(1) && two.lease_is_over(0) && !two.lease_is_over(1));
+    assert!(with(&mut two, 0).lease_is_over() && !with(&mut two, 0).lease_is_over());
+    assert_eq!(two.peers[0].source.record.rate, Some(0));
+    assert!(!with(&mut two, 0).take_lease(), "the other has not shown its speed yet");
+    assert!(
+        with(&mut two, 1).take_lease()
+            && with(&mut two, 0).lease_is_over()
+            && !with(&mut two, 1).lease_is_over()
+    );
     rest(&mut two, 1, silence());
-    assert!(two.take_lease(0), "a resting upstream has no turn");
+    assert!(with(&mut two, 0).take_lease(), "a resting upstream has no turn");
 }
 
 /// A turn ends after a fixed time, even if its holder does not end it. Only the holder's own headers count for it.
 #[test]
 fn turns_end_by_themselves() {
     let mut two = sync(2);
-    two.peers.iter_mut().for_each(|peer| peer.announced = Some(START + 65));
-    assert!(two.take_lease(0));
-    two.lease.as_mut().unwrap().headers = 50;
-    two.count(1, 0);
-    assert_eq!(two.lease.unwrap().headers, 50);
-    two.count(0, START - 7);
-    assert_eq!(two.lease.unwrap().headers, 57);
-    two.drop_lease(1);
-    assert!(two.lease.is_some() && two.lease_is_over(1), "the other upstream has the turn");
-    two.peers[1].announced = Some(START + 64);
-    assert!(!two.lease_is_over(1), "it needs no turn for so few headers");
-    two.peers[1].announced = Some(START + 65);
+    two.peers.iter_mut().for_each(|peer| peer.source.announced = Some(START + 65));
+    assert!(with(&mut two, 0).take_lease());
+    two.turns.lease.as_mut().unwrap().headers = 50;
+    with(&mut two, 1).count(0);
+    assert_eq!(two.turns.lease.unwrap().headers, 50);
+    with(&mut two, 0).count(START - 7);
+    assert_eq!(two.turns.lease.unwrap().headers, 57);
+    with(&mut two, 1).drop_lease();
+    assert!(
+        two.turns.lease.is_some() && with(&mut two, 1).lease_is_over(),
+        "the other upstream has the turn"
+    );
+    two.peers[1].source.announced = Some(START + 64);
+    assert!(!with(&mut two, 1).lease_is_over(), "it needs no turn for so few headers");
+    two.peers[1].source.announced = Some(START + 65);
     two.now.millis += 10_001;
-    assert!(two.take_lease(1), "the holder did not come back");
-    assert_eq!(two.peers[0].record.rate, Some(5));
-    two.drop_lease(1);
+    assert!(with(&mut two, 1).take_lease(), "the holder did not come back");
+    assert_eq!(two.peers[0].source.record.rate, Some(5));
+    with(&mut two, 1).drop_lease();
     // Faster upstreams go first if they are healthy and have headers to fetch.
-    two.peers[1].record.rate = Some(6);
-    assert!(!two.take_lease(0));
-    two.peers[1].announced = Some(START + 64);
-    assert!(two.take_lease(0));
-    two.drop_lease(0);
-    (two.peers[0].record.rate, two.peers[1].announced) = (Some(5), Some(START + 65));
-    assert!(!two.take_lease(0));
+    two.peers[1].source.record.rate = Some(6);
+    assert!(!with(&mut two, 0).take_lease());
+    two.peers[1].source.announced = Some(START + 64);
+    assert!(with(&mut two, 0).take_lease());
+    with(&mut two, 0).drop_lease();
+    (two.peers[0].source.record.rate, two.peers[1].source.announced) = (Some(5), Some(START + 65));
+    assert!(!with(&mut two, 0).take_lease());
     rest(&mut two, 1, silence());
-    assert!(two.take_lease(0));
+    assert!(with(&mut two, 0).take_lease());
 }
 
 /// An upstream that has shown everything is asked again when blocks are due; one that waits for its turn is asked again
@@ -322,9 +350,11 @@ fn turns_end_by_themselves() {
 #[test]
 fn how_long_an_upstream_waits() {
     let mut two = sync(2);
-    two.peers[1].at_end = true;
+    two.peers[1].search.at_end = true;
     for (upstream, pause) in [(0, 500), (1, 5_000)] {
-        let Phase::Idle(until) = two.after(upstream, Vec::new()) else { panic!("nothing to do") };
+        let Phase::Idle(until) = AskUncles::default().or_pause(&mut with(&mut two, upstream)) else {
+            panic!("nothing to do")
+        };
         assert_eq!(until - two.now.millis, pause);
     }
 }
@@ -333,14 +363,17 @@ fn how_long_an_upstream_waits() {
 #[test]
 fn one_upstream_at_a_time_fetches_the_backfill() {
     let mut two = sync(2);
-    two.backfill.start(START, 10);
-    assert!(two.backfill_work(0).is_some() && two.backfill_work(1).is_none());
-    two.backfill.release(1);
-    assert!(two.backfill_work(1).is_none(), "another upstream has it");
-    two.peers[0].at_end = true;
+    two.line.backfill.start(START, 10);
+    assert!(
+        AskBackfill::new(&mut with(&mut two, 0)).is_some()
+            && AskBackfill::new(&mut with(&mut two, 1)).is_none()
+    );
+    two.line.backfill.release(1);
+    assert!(AskBackfill::new(&mut with(&mut two, 1)).is_none(), "another upstream has it");
+    two.peers[0].search.at_end = true;
     rest(&mut two, 0, silence());
     assert!(
-        two.backfill_work(1).is_some() && !two.peers[0].at_end,
+        AskBackfill::new(&mut with(&mut two, 1)).is_some() && !two.peers[0].search.at_end,
         "a failed upstream leaves the backfill to others"
     );
 }
@@ -349,56 +382,60 @@ fn one_upstream_at_a_time_fetches_the_backfill() {
 #[test]
 fn a_poll_forgets_missing_methods() {
     let mut one = sync(1);
-    one.peers[0].no_uncles = true;
+    one.peers[0].source.no_uncles = true;
     one.poll();
-    assert!(!one.peers[0].no_uncles);
+    assert!(!one.peers[0].source.no_uncles);
 }
 
 /// Upstreams that keep no old blocks are asked again once no other is left.
 #[test]
 fn refusals_of_old_blocks_are_forgotten_when_no_upstream_is_left() {
     let mut two = sync(2);
-    two.backfill.start(START, 10);
-    two.backfill.refuse(0);
+    two.line.backfill.start(START, 10);
+    two.line.backfill.refuse(0);
     rest(&mut two, 0, silence());
-    assert!(two.backfill_work(0).is_none(), "the other upstream may have the blocks");
+    assert!(AskBackfill::new(&mut with(&mut two, 0)).is_none(), "the other upstream may have the blocks");
     rest(&mut two, 1, silence());
-    assert!(two.backfill_work(0).is_some());
+    assert!(AskBackfill::new(&mut with(&mut two, 0)).is_some());
+}
+
+fn all_seen(sync: &mut HeaderSync) -> bool {
+    sync.turns.all_seen(&sync.peers, sync.now)
 }
 
 /// A slow upstream delays the moment when the client counts as synchronized, but not for longer than this.
 #[test]
 fn slow_upstreams_are_waited_for_up_to_a_limit() {
     let mut two = sync(2);
-    assert!(!two.all_seen());
-    two.peers[0].at_end = true;
-    assert!(!two.all_seen());
+    assert!(!all_seen(&mut two));
+    two.peers[0].search.at_end = true;
+    assert!(!all_seen(&mut two));
     two.now.millis += 30_000;
-    assert!(!two.all_seen());
+    assert!(!all_seen(&mut two));
     two.now.millis += 1;
-    assert!(two.all_seen());
+    assert!(all_seen(&mut two));
     let mut two = sync(2);
-    two.peers[0].at_end = true;
-    assert!(!two.all_seen());
+    two.peers[0].search.at_end = true;
+    assert!(!all_seen(&mut two));
     rest(&mut two, 1, silence());
-    assert!(two.all_seen(), "the other upstream rests");
+    assert!(all_seen(&mut two), "the other upstream rests");
     let mut two = sync(2);
-    two.peers.iter_mut().for_each(|peer| peer.at_end = true);
-    assert!(two.all_seen());
+    two.peers.iter_mut().for_each(|peer| peer.search.at_end = true);
+    assert!(all_seen(&mut two));
 }
 
 /// Only an exchange without failures is good. Without a chain, no head is reached.
 #[test]
 fn failed_exchanges_do_not_count_as_good() {
     let mut one = sync(1);
-    one.peers[0].record.in_row = 3;
+    one.peers[0].source.record.in_row = 3;
     let SyncStep::Fetch(requests) = one.next(0, one.now) else { panic!("due") };
     one.feed(0, requests.iter().map(|_| Err(RequestFailure::NotRecorded)).collect(), one.now);
-    assert_eq!((one.peers[0].record.in_row, one.is_synced()), (3, false));
-    one.peers[0].at_end = true;
+    assert_eq!((one.peers[0].source.record.in_row, one.is_synced()), (3, false));
+    one.peers[0].search.at_end = true;
     let later = Now { unix: 7, millis: one.now.millis + 30 };
     one.feed(0, Vec::new(), later);
-    assert!(!one.is_synced() && one.peers[0].record.in_row == 0);
+    assert!(!one.is_synced() && one.peers[0].source.record.in_row == 0);
     assert_eq!(one.now(), later);
 }
 
@@ -406,10 +443,10 @@ fn failed_exchanges_do_not_count_as_good() {
 #[test]
 fn windows_follow_the_speed() {
     let mut one = sync(1);
-    one.peers[0].window = 40;
+    one.peers[0].search.window = 40;
     let mut after = |failed: bool, elapsed: u64| {
-        one.resize(0, failed, elapsed);
-        one.peers[0].window
+        one.peers[0].search.resize(failed, elapsed, 200);
+        one.peers[0].search.window
     };
     assert_eq!(
         [after(false, 0), after(false, 1_999), after(false, 2_000), after(false, 4_000)],
@@ -419,9 +456,8 @@ fn windows_follow_the_speed() {
     assert_eq!((0..12).map(|_| after(false, 0)).last(), Some(200), "no larger than the host allows");
     for (allowed, own, len) in [(0, 50, 1), (4, 50, 4), (1_000, 50, 50), (1_000, 1_000, 256)] {
         one.set_batch(allowed);
-        (one.peers[0].window, one.peers[0].announced) = (own, Some(START + 5_000));
-        let Phase::Work(work) = one.next_work(0) else { panic!("work") };
-        assert_eq!(work.window.map(|(_, window)| window.len()), Some(len));
+        (one.peers[0].search.window, one.peers[0].source.announced) = (own, Some(START + 5_000));
+        assert_eq!(AskAbove::new(&mut with(&mut one, 0)).window.len(), len);
     }
 }
 
@@ -429,9 +465,10 @@ fn windows_follow_the_speed() {
 fn an_upstream_without_binary_headers_is_not_asked_for_them() {
     let mut one = sync(1);
     for (known, asked) in [(None, true), (Some(true), true), (Some(false), false)] {
-        one.peers[0].can.headers = known;
-        assert_eq!((one.binary(0), one.binary(1)), (asked, false));
+        one.peers[0].source.can.headers = known;
+        assert_eq!(one.peers[0].source.may_give_binary(), asked);
     }
+    assert!(one.exchange(1).is_none(), "nor is one that does not exist");
 }
 
 /// An upstream that gives witnesses is asked for them, unless it rests.
@@ -442,9 +479,9 @@ fn a_witness_is_requested_from_an_upstream_that_gives_witnesses() {
     };
     let mut two = sync(2);
     assert_eq!(asked(&two), Some((0, false)), "not known yet");
-    two.peers[0].can.witness = Some(false);
+    two.peers[0].source.can.witness = Some(false);
     assert_eq!(asked(&two), Some((1, false)));
-    two.peers[1].can.witness = Some(true);
+    two.peers[1].source.can.witness = Some(true);
     assert_eq!(asked(&two), Some((1, true)));
     rest(&mut two, 1, silence());
     assert_eq!(asked(&two), None);
@@ -454,7 +491,7 @@ fn a_witness_is_requested_from_an_upstream_that_gives_witnesses() {
 fn total_difficulties_are_not_settled_before_the_head_is_reached() {
     let mut one = sync(1);
     assert!(!one.is_settled());
-    one.synced_once = true;
+    one.line.synced_once = true;
     assert!(one.is_settled());
     assert_eq!(sync(0).upstreams().len(), 1, "there is always at least one upstream");
 }
@@ -469,7 +506,7 @@ fn a_successor_does_not_inherit_the_record() {
     assert_eq!(before.upstream_name(1), Some("b"));
     rest(&mut two, 1, SyncCause::BadHeight);
     assert!(two.is_resting(1) && two.upstreams()[1].record.lies == 1);
-    two.backfill.refuse(1);
+    two.line.backfill.refuse(1);
 
     two.replace(1, "the honest node".into());
     let state = &two.upstreams()[1];

@@ -1,147 +1,31 @@
 //! The state of the synchronization machine. The files beside this one implement its steps.
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 
-use super::{backfill_range::Backfill, peer};
-use crate::{
-    consensus::{Checkpoint, HeaderChain, Network, WorkStart},
-    light::{
-        backlog::Backlog, clock::Now, floor::Floor, header_window::HeaderWindow, meter::Meter,
-        upstream::UpstreamRequest,
-    },
-    types::{B256, Header, SealedHeader, U256},
+use super::{
+    line::Line,
+    options::SyncOptions,
+    peer::Peer,
+    proposal::{Proposal, Start},
+    store::Store,
+    turns::Turns,
 };
-
-/// Ancestors of the checkpoint that the backfill fetches by default. The fork detection data (RSKIP-110) of
-/// a block depend on up to 449 of its ancestors.
-pub(super) const FORK_WINDOW: u64 = 449;
-
-/// Times and limits of synchronization.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SyncOptions {
-    /// Pause between two checks for new blocks, in milliseconds; 0 counts as 1.
-    pub poll: u64,
-    /// First pause after a failure, in milliseconds; each further consecutive failure doubles it. 0 counts as 1.
-    pub retry: u64,
-    /// Longest pause after failures, in milliseconds; 0 counts as 1.
-    pub longest_retry: u64,
-    /// Most headers in one window.
-    pub batch: usize,
-    /// Ancestors of the checkpoint to fetch; each is verified only by the hash in its child.
-    pub backfill: u64,
-    /// Replaces the checkpoint's difficulty as the promised work, if set.
-    pub promised: Option<U256>,
-    /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of 2, 6 and 24
-    /// hours must show. 0 requires none, but counts as 1 in a start by work; more than 100 counts as 100.
-    pub work_floor: u64,
-}
-
-impl Default for SyncOptions {
-    fn default() -> Self {
-        Self {
-            poll: 5_000,
-            retry: 5_000,
-            longest_retry: 600_000,
-            batch: 200,
-            backfill: FORK_WINDOW,
-            promised: None,
-            work_floor: 50,
-        }
-    }
-}
-
-/// What the host must do next for an upstream.
-#[derive(Debug)]
-pub enum SyncStep {
-    /// Send these requests and [`HeaderSync::feed`] the responses in the same order.
-    Fetch(Vec<UpstreamRequest>),
-    /// Nothing to do now: call again after this many milliseconds.
-    Wait(u64),
-}
+use crate::{
+    consensus::{Checkpoint, Network, WorkStart},
+    light::clock::Now,
+};
 
 /// The synchronization machine. It owns the header chain.
 #[derive(Debug)]
 pub struct HeaderSync {
-    pub(super) network: Arc<Network>,
-    pub(super) checkpoint: Checkpoint,
-    pub(super) options: SyncOptions,
-    /// Conditions of a start by work; then `checkpoint` is the elected block (genesis before).
-    pub(super) work: Option<WorkStart>,
-    pub(super) chain: Option<HeaderChain>,
+    pub(super) line: Line,
     pub(super) peers: Vec<Peer>,
-    pub(super) backlog: Backlog,
-    pub(super) lease: Option<Lease>,
-    /// Which ancestors of the checkpoint are still to be fetched.
-    pub(super) backfill: Backfill,
-    /// Whether the head was reached once on the present chain.
-    pub(super) synced_once: bool,
-    /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock. In a start by
-    /// work, until a proposal is elected: when the first proposal was judged.
-    pub(super) first_end: Option<u64>,
-    pub(super) meter: Meter,
-    pub(super) floor: Floor,
+    pub(super) turns: Turns,
+    pub(super) start: Start,
+    pub(super) store: Store,
+    pub(super) options: SyncOptions,
     /// The time that the host passed in last.
     pub(super) now: Now,
-    /// The lowest canonical header that changed since the last export.
-    pub(super) unsaved: Option<u64>,
-    /// The number of the head that was restored from an earlier run.
-    pub(super) resumed: Option<u64>,
-    /// Headers of an earlier run below those in memory, which are still to be proven.
-    pub(super) behind: Option<BackgroundProof>,
-}
-
-/// The state of an upstream's proposal in a start by work.
-#[derive(Debug, Default)]
-pub(super) enum StartProposal {
-    /// The upstream's height is needed.
-    #[default]
-    Height,
-    /// The header of the proposed block is needed.
-    Block(HeaderWindow),
-    /// The headers above the proposed block are needed.
-    Headers(Box<HeaderSync>),
-    /// The headers show enough work.
-    Judged(Box<HeaderSync>),
-}
-
-/// An upstream, with its proposal to start at.
-pub(super) type Peer = peer::Peer<StartProposal>;
-
-/// Exclusive right of one upstream to fetch a chain far ahead of ours.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lease {
-    pub(super) holder: usize,
-    pub(super) began: u64,
-    pub(super) headers: u64,
-}
-
-/// Restores headers stored by an earlier run: first some ancestors of the base, then the base, above which all headers
-/// are checked. `first`, `next`, `end` are page indexes, `base` and `top` block numbers. See [`HeaderSync::restore_page`].
-#[derive(Debug)]
-pub struct Restoring {
-    /// For a stretch that begins above the checkpoint: the page of the checkpoint, until it is read.
-    pub(super) checkpoint_page: Option<u64>,
-    pub(super) first: u64,
-    pub(super) next: u64,
-    /// The page after the last one.
-    pub(super) end: u64,
-    /// Number of the base.
-    pub(super) base: u64,
-    pub(super) below: Vec<(SealedHeader, Vec<Header>)>,
-    pub(super) chain: Option<HeaderChain>,
-    /// Number and hash of the header at which the stretch must end. `None` for the stretch at the top, whose headers
-    /// are linked first and proven later.
-    pub(super) top: Option<(u64, B256)>,
-}
-
-/// The state of proving the headers below those in memory.
-#[derive(Debug)]
-pub(super) struct BackgroundProof {
-    pub(super) stretch: Restoring,
-    /// Work of the headers from the base of the stretch up to the base of the chain.
-    pub(super) work: U256,
-    /// Work of the uncles of these headers, if all uncles are proven.
-    pub(super) uncles: Option<U256>,
 }
 
 impl HeaderSync {
@@ -157,48 +41,31 @@ impl HeaderSync {
         upstreams: usize,
         options: SyncOptions,
     ) -> Self {
-        // Without a pause, hosts would ask again in a loop.
-        let options = SyncOptions {
-            poll: options.poll.max(1),
-            retry: options.retry.max(1),
-            longest_retry: options.longest_retry.max(1),
-            work_floor: options.work_floor.min(100),
-            ..options
-        };
+        let options = options.bounded();
         Self {
-            network,
-            checkpoint,
+            line: Line::new(network, checkpoint, &options),
+            peers: (0..upstreams.max(1)).map(|_| Peer::default()).collect(),
+            turns: Turns::default(),
+            start: Start::Trusted,
+            store: Store::default(),
             options,
-            work: None,
-            chain: None,
-            peers: (0..upstreams.max(1)).map(|_| Peer::new()).collect(),
-            backlog: Backlog::default(),
-            lease: None,
-            backfill: Backfill::default(),
-            synced_once: false,
-            first_end: None,
-            meter: Meter::default(),
-            floor: Floor::new(options.work_floor, options.promised),
             now: Now::default(),
-            unsaved: None,
-            resumed: None,
-            behind: None,
         }
     }
-}
 
-impl HeaderSync {
     /// A machine that starts by work alone, judged by the rule of [`Network::start_by_work`]. A floor of 0 percent
     /// counts as 1, because without a floor the start would prove nothing.
     pub fn by_work(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
         let (promised, work_floor) = (Some(work.difficulty), options.work_floor.max(1));
         let options = SyncOptions { promised, work_floor, ..options };
         let placeholder = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        Self { work: Some(work), ..Self::with_upstreams(network, placeholder, upstreams, options) }
+        let sync = Self::with_upstreams(network, placeholder, upstreams, options);
+        let proposals = sync.peers.iter().map(|_| Proposal::default()).collect();
+        Self { start: Start::Work { rule: work, proposals }, ..sync }
     }
 
     /// Whether the start is accepted for its work alone.
     pub fn is_by_work(&self) -> bool {
-        self.rule().is_some()
+        matches!(self.start, Start::Work { .. })
     }
 }

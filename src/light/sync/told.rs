@@ -19,7 +19,7 @@ impl HeaderSync {
     /// The first header that the chain refuses; those before it stay. With an unknown parent the upstreams must be asked.
     pub fn take(&mut self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
         self.now = now;
-        if !self.synced_once {
+        if !self.line.synced_once {
             return None;
         }
         let mut complete = true;
@@ -42,12 +42,12 @@ impl HeaderSync {
         header: HeaderCandidate,
         uncles: Option<Vec<Header>>,
     ) -> Option<Result<bool, ChainError>> {
-        let inserted = self.add_to_chain(header)?;
+        let inserted = self.line.add_to_chain(header, self.now)?;
         Some(inserted.map(|Inserted { header, change }| {
             if change == Change::Known || header.uncles_hash == EMPTY_UNCLES_HASH {
                 return true;
             }
-            self.backlog.add(&header);
+            self.line.backlog.add(&header);
             self.take_uncles(&header, uncles)
         }))
     }
@@ -57,7 +57,7 @@ impl HeaderSync {
         let uncles = uncles.and_then(|uncles| VerifiedUncles::check(header, uncles).ok());
         let Some(uncles) = uncles else { return false };
         let block = BlockRef { number: header.number, hash: header.hash() };
-        self.backlog.ready(&block, Arc::new(uncles));
+        self.line.backlog.ready(&block, Arc::new(uncles));
         true
     }
 }

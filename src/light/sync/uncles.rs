@@ -1,69 +1,75 @@
-//! Uncles: fetched from any upstream that has them, attached oldest block first.
+//! The phase that fetches uncles, from any upstream that has them. They are attached oldest block first.
 
 use alloc::{format, sync::Arc, vec::Vec};
 
 use super::{
-    peer::{Phase, Work},
-    standing::LEASE_POLL,
-    state::{HeaderSync, Peer},
+    exchange::Exchange,
+    line::Line,
+    peer::Peer,
+    phase::{AskUncles, Next, Phase},
+    turns::LEASE_POLL,
 };
 use crate::{
-    consensus::{ChainError, HeaderChain, RuleError, UncleError, VerifiedHeader, VerifiedUncles},
+    consensus::{ChainError, HeaderChain, RuleError, UncleError, VerifiedUncles},
     light::{
+        clock::Now,
         fault::{SyncCause, SyncFault},
         prove,
-        record::{LIE, SILENT},
-        upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
+        upstream::{RequestFailure, UpstreamResponse},
         upstream_fetch::{Cause, FactFailure, FetchTarget, METHOD_NOT_FOUND, UpstreamFetch},
     },
     state::Fact,
-    types::{BlockRef, Header},
+    types::{B256, BlockRef},
 };
 
 /// Most blocks whose uncles one upstream is asked for at a time.
 const MOST_BLOCKS: usize = 64;
 
-impl HeaderSync {
+impl AskUncles {
     /// Fetches for open uncles that this upstream may have. An upstream without the methods gets none.
-    pub(super) fn uncle_fetches(&mut self, upstream: usize) -> Vec<UpstreamFetch> {
-        let shown = newest_shown(&self.peers, self.chain.as_ref());
+    pub(super) fn new(exchange: &mut Exchange<'_>) -> Self {
+        let (upstream, source) = (exchange.upstream, &exchange.peer.source);
         // An upstream that lacks blocks which it announced gets none, so that others can fetch them.
-        if self.peers.get(upstream).is_some_and(|peer| peer.missed) {
-            return Vec::new();
+        if exchange.peer.search.missed {
+            return Self::default();
         }
-        if self.peers.get(upstream).is_some_and(|peer| peer.no_uncles) {
-            self.backlog.refuse_all(upstream, &shown);
+        let shown = newest_shown(exchange.newest(), exchange.line.chain.as_ref());
+        let backlog = &mut exchange.line.backlog;
+        if source.no_uncles {
+            backlog.refuse_all(upstream, &shown);
         }
-        let height = self.peers.get(upstream).and_then(|peer| peer.announced).unwrap_or(u64::MAX);
-        let blocks = self.backlog.take(upstream, height, MOST_BLOCKS, &shown);
+        let blocks = backlog.take(upstream, source.announced.unwrap_or(u64::MAX), MOST_BLOCKS, &shown);
         let target = blocks.into_iter().map(|(block, count)| FetchTarget::One(Fact::Uncles(block, count)));
-        target.map(UpstreamFetch::new).collect()
+        Self { fetches: target.map(UpstreamFetch::new).collect() }
     }
 
-    /// The phase that fetches uncles, or a pause if there are none to fetch.
-    pub(super) fn uncle_work(&mut self, upstream: usize) -> Phase {
-        self.after(upstream, Vec::new())
+    pub(super) fn feed(mut self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+        self.take(responses.into_iter(), exchange)?;
+        Ok(self.or_pause(exchange))
     }
 
-    /// The phase that follows if there are no headers to fetch.
-    pub(super) fn after(&mut self, upstream: usize, mut uncles: Vec<UpstreamFetch>) -> Phase {
-        if uncles.is_empty() {
-            uncles = self.uncle_fetches(upstream);
+    /// The phase that follows if there are no headers to fetch: these fetches, or those of other open uncles, or a pause.
+    pub(super) fn or_pause(self, exchange: &mut Exchange<'_>) -> Phase {
+        let next = if self.fetches.is_empty() { Self::new(exchange) } else { self };
+        if !next.fetches.is_empty() {
+            return Phase::Uncles(next);
         }
-        if !uncles.is_empty() {
-            return Phase::Work(Work { window: None, uncles });
-        }
-        let seen = self.peers.get(upstream).is_some_and(|peer| peer.at_end);
-        Phase::Idle(self.now.plus(if seen { self.options.poll } else { LEASE_POLL }))
+        let pause = if exchange.peer.search.at_end { exchange.options.poll } else { LEASE_POLL };
+        Phase::Idle(exchange.now.plus(pause))
     }
 
-    pub(super) fn feed_uncles(
+    /// Adds other fetches to these.
+    pub(super) fn join(&mut self, others: Self) {
+        self.fetches.extend(others.fetches);
+    }
+
+    /// Takes the responses to [`Self::requests`], in order. Fetches that have another form left stay.
+    pub(super) fn take(
         &mut self,
-        upstream: usize,
-        fetches: &mut Vec<UpstreamFetch>,
         mut responses: impl Iterator<Item = UpstreamResponse>,
+        exchange: &mut Exchange<'_>,
     ) -> Result<(), SyncFault> {
-        for fetch in fetches.iter_mut().filter(|fetch| !fetch.is_complete()) {
+        for fetch in self.fetches.iter_mut().filter(|fetch| !fetch.is_complete()) {
             for index in 0..fetch.requests().len() {
                 fetch.take_response(
                     index,
@@ -71,44 +77,54 @@ impl HeaderSync {
                 );
             }
         }
-        for mut fetch in core::mem::take(fetches) {
+        for mut fetch in core::mem::take(&mut self.fetches) {
             let FetchTarget::One(Fact::Uncles(block, _)) = fetch.target else { continue };
             if let Some(failure) = fetch.silence() {
                 return Err(SyncFault { number: block.number, cause: SyncCause::Call(failure) });
             }
             let shown = prove::uncle_hashes(&fetch);
-            match self.committed(&fetch, &block) {
-                Ok(uncles) => self.backlog.ready(&block, uncles),
+            match exchange.line.committed(&fetch, &block) {
+                Ok(uncles) => exchange.line.backlog.ready(&block, uncles),
                 Err(cause) if is_unknown(&cause) && fetch.last_cause().is_some_and(is_unknown) => {
                     // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
-                    self.backlog.refuse(&block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
-                    if let Some(peer) = self.peers.get_mut(upstream) {
-                        peer.no_uncles = true;
-                    }
+                    exchange.refuse_uncles(&block);
+                    exchange.peer.source.no_uncles = true;
                 }
                 Err(cause) => match fetch.next_attempt(cause, &shown) {
-                    Ok(()) => fetches.push(fetch),
-                    Err(failure) => self.refuse_uncles(upstream, &block, &failure)?,
+                    Ok(()) => self.fetches.push(fetch),
+                    Err(failure) => {
+                        exchange.refuse_uncles(&block);
+                        check(&failure, &block)?;
+                    }
                 },
             }
         }
         Ok(())
     }
+}
 
-    /// Leaves uncles that an upstream does not have to others. Uncles that are not the block's are a fault.
-    fn refuse_uncles(
-        &mut self,
-        upstream: usize,
-        block: &BlockRef,
-        failure: &FactFailure,
-    ) -> Result<(), SyncFault> {
-        self.backlog.refuse(block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
-        if !failure.attempts.iter().any(|attempt| matches!(attempt.cause, Cause::Refuted(_))) {
-            return Ok(());
-        }
-        Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) })
+/// Refuses an upstream that showed uncles which are not the block's. One that has none may be honest.
+fn check(failure: &FactFailure, block: &BlockRef) -> Result<(), SyncFault> {
+    if !failure.attempts.iter().any(|attempt| matches!(attempt.cause, Cause::Refuted(_))) {
+        return Ok(());
     }
+    Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) })
+}
 
+/// Whether the upstream has no such method.
+fn is_unknown(cause: &Cause) -> bool {
+    matches!(cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
+}
+
+impl Exchange<'_> {
+    /// Leaves uncles that the upstream does not have to others.
+    fn refuse_uncles(&mut self, block: &BlockRef) {
+        let shown = newest_shown(self.newest(), self.line.chain.as_ref());
+        self.line.backlog.refuse(block, self.upstream, &shown);
+    }
+}
+
+impl Line {
     /// The uncles in a fetch's responses, checked against the block's header.
     fn committed(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Arc<VerifiedUncles>, Cause> {
         let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
@@ -116,39 +132,23 @@ impl HeaderSync {
         prove::uncles(fetch, header, &self.network).map(Arc::new)
     }
 
-    /// Takes uncles that came with the header of a block that has some.
-    pub(super) fn offer_uncles(&mut self, upstream: usize, header: &VerifiedHeader, uncles: Vec<Header>) {
-        let block = BlockRef { number: header.number, hash: header.hash() };
-        let (weight, rule) = if uncles.is_empty() {
-            // The upstream may not have them; others do.
-            (SILENT, "no uncles came with the header".into())
-        } else {
-            match VerifiedUncles::check(header, uncles) {
-                Ok(uncles) => return self.backlog.ready(&block, Arc::new(uncles)),
-                Err(error) => (LIE, format!("uncles of {block}: {error}")),
-            }
-        };
-        let params = format!(r#"["{:#x}","0x1"]"#, block.number);
-        self.note(upstream, UpstreamRequest::new("rootlight_getHeaders", params), rule, weight);
-    }
-
     /// Attaches the uncles that have arrived, oldest block first: a block's uncles must not repeat those of the blocks
     /// before it.
-    pub(super) fn attach_ready(&mut self) {
-        let height = |upstream: usize| self.peers.get(upstream).and_then(|peer| peer.announced);
-        let healthy = self.healthy().into_iter().map(|peer| (peer, height(peer).unwrap_or(u64::MAX)));
-        let healthy: Vec<(usize, u64)> = healthy.collect();
-        self.backlog.tick(self.now.unix);
+    pub(super) fn attach_ready(&mut self, peers: &[Peer], now: Now) {
+        let height = |peer: &Peer| peer.source.announced.unwrap_or(u64::MAX);
+        let healthy = peers.iter().enumerate().filter(|(_, peer)| !peer.is_resting());
+        let healthy: Vec<(usize, u64)> = healthy.map(|(index, peer)| (index, height(peer))).collect();
+        self.backlog.tick(now.unix);
         loop {
             let next = {
-                let shown = newest_shown(&self.peers, self.chain.as_ref());
-                self.backlog.next_ready(&healthy, &shown)
+                let newest = peers.iter().map(|peer| peer.search.at).collect();
+                self.backlog.next_ready(&healthy, &newest_shown(newest, self.chain.as_ref()))
             };
             let Some((block, uncles)) = next else { return };
             let Some(chain) = &mut self.chain else { return };
             // Uncles that are too close to the checkpoint, or that break a rule, do not count as work. The upstream is
             // not to blame: it showed the list that the header commits to, and its miner broke the rule.
-            match chain.attach_verified(uncles.clone(), Some(self.now.unix)) {
+            match chain.attach_verified(uncles.clone(), Some(now.unix)) {
                 Ok(moved) => {
                     self.backlog.attached();
                     self.touch(moved.map_or(block.number, |change| {
@@ -169,21 +169,17 @@ impl HeaderSync {
     }
 }
 
-/// The newest header that each upstream has shown, in the form that the backlog queries.
-fn newest_shown<'a>(
-    peers: &[Peer],
-    chain: Option<&'a HeaderChain>,
-) -> impl Fn(usize, &BlockRef, u64) -> Option<u64> + 'a + use<'a> {
+/// The newest header that each upstream has shown, in the form that the backlog queries. `at` has its hash, by the number
+/// of the upstream.
+fn newest_shown(
+    at: Vec<Option<B256>>,
+    chain: Option<&HeaderChain>,
+) -> impl Fn(usize, &BlockRef, u64) -> Option<u64> {
     let view = chain.map(HeaderChain::view);
-    let newest = |peer: &Peer| view?.by_hash(&peer.at?).map(|newest| (newest.hash(), newest.number));
-    let newest: Vec<_> = peers.iter().map(newest).collect();
+    let newest = |hash: Option<B256>| view?.by_hash(&hash?).map(|header| (header.hash(), header.number));
+    let newest: Vec<_> = at.into_iter().map(newest).collect();
     move |upstream, block, least| {
         let (at, number) = (*newest.get(upstream)?).filter(|(_, number)| *number >= least)?;
         (view?.ancestor(&at, block.number)?.hash() == block.hash).then_some(number)
     }
-}
-
-/// Whether the upstream has no such method.
-fn is_unknown(cause: &Cause) -> bool {
-    matches!(cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
 }

@@ -1,0 +1,207 @@
+//! The phase that fetches the headers above the checkpoint, which are verified and added to the chain that all upstreams
+//! share, and uncles of earlier blocks.
+
+use alloc::{format, sync::Arc, vec::Vec};
+
+use super::{
+    exchange::Exchange,
+    peer::FIRST_REWIND,
+    phase::{AskAbove, AskHeight, AskUncles, Next, Phase},
+};
+use crate::{
+    consensus::{ChainError, Change, VerifiedHeader, VerifiedUncles},
+    light::{
+        backlog::MAX_GIVEN_UP,
+        fault::{SyncCause, SyncFault},
+        header_batch::MAX_BATCH_HEADERS,
+        header_window::{Found, HeaderWindow},
+        record::{LIE, SILENT},
+        upstream::{UpstreamRequest, UpstreamResponse},
+    },
+    types::{B256, BlockRef, EMPTY_UNCLES_HASH, Header},
+};
+
+impl AskAbove {
+    /// The next window, and open uncles.
+    pub(super) fn new(exchange: &mut Exchange<'_>) -> Self {
+        let uncles = AskUncles::new(exchange);
+        let peer = &*exchange.peer;
+        let announced = peer.source.announced.unwrap_or(0);
+        let first = peer.search.cursor.saturating_add(1);
+        let size = peer.search.window.min(exchange.options.batch).min(MAX_BATCH_HEADERS as usize) as u64;
+        let most = first.saturating_add(size.saturating_sub(1));
+        // One block more than announced, so that a height announced too low hides nothing.
+        let last = announced.saturating_add(1).clamp(first, most);
+        let window = HeaderWindow::new(first, last, announced).in_binary(peer.source.may_give_binary());
+        Self { window, uncles }
+    }
+
+    pub(super) fn feed(mut self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+        let mut responses = responses.into_iter();
+        let answers = exchange.answers(&self.window, &mut responses);
+        self.uncles.take(responses, exchange)?;
+        if !exchange.fill(&mut self.window, answers?) {
+            return Ok(Phase::Above(self));
+        }
+        self.add(exchange)
+    }
+
+    /// Adds the headers that have arrived to the chain, and chooses what to fetch next.
+    fn add(self, exchange: &mut Exchange<'_>) -> Next {
+        let Self { window, uncles } = self;
+        let (first, wanted, before) = (window.first(), window.len(), exchange.line.head_number());
+        let (headers, missing) = window.into_headers();
+        let short = headers.len() < wanted;
+        let shown = exchange.peer.search.at;
+        let parent = headers.first().map(|found| found.header.header().parent_hash);
+        let early = match exchange.insert_all(headers) {
+            Ok(early) => early,
+            Err(SyncFault { number, cause: SyncCause::Unlinked }) => {
+                return Self::below(first, number, uncles, exchange).map(Phase::Above);
+            }
+            Err(fault) => return Err(fault),
+        };
+        exchange.count(before);
+        let missing = missing.filter(|_| !early);
+        let announced = exchange.peer.source.announced.unwrap_or(0);
+        if exchange.peer.search.misses_at_first(announced, missing.as_ref()) {
+            return Ok(start_over(exchange));
+        }
+        if let Some((number, cause)) = missing {
+            return Err(SyncFault { number, cause });
+        }
+        let ended = short || early;
+        exchange.peer.search.rewind = FIRST_REWIND;
+        exchange.peer.search.at_end |= ended;
+        if let Some(window) = exchange.skipped(shown, parent) {
+            return Ok(Phase::Above(Self { window, uncles }));
+        }
+        if ended {
+            exchange.drop_lease();
+            return Ok(uncles.or_pause(exchange));
+        }
+        if exchange.lease_is_over() {
+            // Other upstreams get their turn. This one gets another if it was the fastest.
+            return Ok(start_over(exchange));
+        }
+        if exchange.side_branch().is_none() {
+            // Other upstreams may have extended the chain meanwhile.
+            let head = exchange.line.head_number();
+            exchange.peer.search.cursor = exchange.peer.search.cursor.max(head);
+        }
+        let mut next = Self::new(exchange);
+        next.uncles.join(uncles);
+        Ok(Phase::Above(next))
+    }
+
+    /// Looks further back for the common ancestor, because the upstream's chain does not continue ours.
+    fn below(
+        first: u64,
+        number: u64,
+        uncles: AskUncles,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Self, SyncFault> {
+        let floor = exchange.line.checkpoint.number.saturating_add(1);
+        if first <= floor {
+            return Err(SyncFault { number, cause: SyncCause::Unlinked });
+        }
+        let search = &mut exchange.peer.search;
+        let start = first.saturating_sub(search.rewind).max(floor);
+        search.rewind = search.rewind.saturating_mul(2);
+        search.cursor = start.saturating_sub(1);
+        // One response at a time; the headers above follow from there.
+        let last = number.min(start.saturating_add(MAX_BATCH_HEADERS).saturating_sub(1));
+        let window = HeaderWindow::new(start, last, number);
+        Ok(Self { window: window.in_binary(exchange.peer.source.may_give_binary()), uncles })
+    }
+}
+
+/// Asks an upstream for its height again. Uncles that it was fetching are open to all upstreams.
+fn start_over(exchange: &mut Exchange<'_>) -> Phase {
+    exchange.line.backlog.release(exchange.upstream);
+    Phase::Height(AskHeight)
+}
+
+impl Exchange<'_> {
+    /// Adds headers to the chain, in order. Returns whether one was ahead of our clock: it waits, and so do the headers
+    /// that follow it.
+    fn insert_all(&mut self, headers: Vec<Found>) -> Result<bool, SyncFault> {
+        for found in headers {
+            let (number, hash) = (found.header.header().number, found.header.header().hash());
+            match self.insert(found) {
+                Ok(()) => (self.peer.search.cursor, self.peer.search.at) = (number, Some(hash)),
+                Err(SyncCause::Header(error)) if error.is_early() => return Ok(true),
+                Err(cause) => return Err(SyncFault { number, cause }),
+            }
+        }
+        Ok(false)
+    }
+
+    fn insert(&mut self, found: Found) -> Result<(), SyncCause> {
+        match self.line.add_to_chain(found.header, self.now).ok_or(SyncCause::Missing)? {
+            Ok(inserted) => {
+                if inserted.header.uncles_hash != EMPTY_UNCLES_HASH {
+                    let known = inserted.change == Change::Known;
+                    self.expect_uncles(&inserted.header, found.uncles, known);
+                }
+                Ok(())
+            }
+            Err(ChainError::UnknownParent { .. }) => Err(SyncCause::Unlinked),
+            Err(error) => Err(SyncCause::Header(error)),
+        }
+    }
+
+    /// Takes the uncles that came with a header, or queues a request for them. Uncles of a known header may be those
+    /// that other upstreams left out.
+    fn expect_uncles(&mut self, header: &VerifiedHeader, uncles: Option<Vec<Header>>, known: bool) {
+        if !known {
+            self.line.backlog.add(header);
+        }
+        let block = BlockRef { number: header.number, hash: header.hash() };
+        let wanted = |uncles: &Vec<Header>| !known || !uncles.is_empty() && self.line.backlog.wants(&block);
+        if let Some(uncles) = uncles.filter(wanted) {
+            self.offer_uncles(header, uncles);
+        }
+    }
+
+    /// Takes uncles that came with the header of a block that has some.
+    fn offer_uncles(&mut self, header: &VerifiedHeader, uncles: Vec<Header>) {
+        let block = BlockRef { number: header.number, hash: header.hash() };
+        let (weight, rule) = if uncles.is_empty() {
+            // The upstream may not have them; others do.
+            (SILENT, "no uncles came with the header".into())
+        } else {
+            match VerifiedUncles::check(header, uncles) {
+                Ok(uncles) => return self.line.backlog.ready(&block, Arc::new(uncles)),
+                Err(error) => (LIE, format!("uncles of {block}: {error}")),
+            }
+        };
+        let params = format!(r#"["{:#x}","0x1"]"#, block.number);
+        self.note(UpstreamRequest::new("rootlight_getHeaders", params), rule, weight);
+    }
+
+    /// A window that starts at the lowest block, among `parent` and its ancestors, whose header this upstream has not
+    /// shown and whose uncles no upstream has shown. Other upstreams had shown these headers, or this one followed
+    /// another branch; and some upstreams supply uncles only together with headers. `shown` is the newest header that
+    /// this upstream showed before.
+    fn skipped(&self, shown: Option<B256>, parent: Option<B256>) -> Option<HeaderWindow> {
+        // Uncles that a store left open are not requested from the first upstream that responds.
+        let (view, peer) = (self.line.chain.as_ref()?.view(), &*self.peer);
+        let known = shown.is_some() || self.line.synced_once;
+        let was_shown = |header: &VerifiedHeader| {
+            let same = shown.and_then(|shown| view.ancestor(&shown, header.number));
+            same.is_some_and(|same| same.hash() == header.hash())
+        };
+        let (mut next, mut first) = (view.by_hash(&parent?), None);
+        // Older blocks are not requested again.
+        for _ in 0..MAX_GIVEN_UP {
+            let Some(header) = next.filter(|header| !was_shown(header)) else { break };
+            let block = BlockRef { number: header.number, hash: header.hash() };
+            first = if self.line.backlog.wants(&block) { Some(header.number) } else { first };
+            next = view.by_hash(&header.parent_hash);
+        }
+        let first = first.filter(|_| known && peer.source.may_give_binary())?;
+        let last = peer.search.cursor.min(first.saturating_add(peer.search.window as u64)).max(first);
+        Some(HeaderWindow::new(first, last, last).in_binary(true))
+    }
+}

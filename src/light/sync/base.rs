@@ -1,0 +1,42 @@
+//! The phase that fetches the checkpoint's own header.
+
+use alloc::vec::Vec;
+
+use super::{
+    exchange::Exchange,
+    phase::{AskBase, AskHeight, Next, Phase},
+};
+use crate::{
+    light::{
+        fault::{SyncCause, SyncFault},
+        header_window::HeaderWindow,
+        upstream::UpstreamResponse,
+    },
+    types::SealedHeader,
+};
+
+impl AskBase {
+    pub(super) fn new(exchange: &Exchange<'_>) -> Self {
+        let window = HeaderWindow::single(exchange.line.checkpoint.number);
+        Self { window: window.in_binary(exchange.peer.source.may_give_binary()) }
+    }
+
+    /// Starts the chain.
+    pub(super) fn feed(mut self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+        let answers = exchange.answers(&self.window, &mut responses.into_iter())?;
+        if !exchange.fill(&mut self.window, answers) {
+            return Ok(Phase::Base(self));
+        }
+        let number = exchange.line.checkpoint.number;
+        let found = only_header(self.window).map_err(|cause| SyncFault { number, cause })?;
+        exchange.line.start_at(found, exchange.options)?;
+        Ok(Phase::Height(AskHeight))
+    }
+}
+
+/// The header in a window of one.
+pub(super) fn only_header(window: HeaderWindow) -> Result<SealedHeader, SyncCause> {
+    let (found, missing) = window.into_headers();
+    let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);
+    Ok(found.into_iter().next().ok_or(cause)?.header.into_header())
+}

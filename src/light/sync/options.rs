@@ -1,0 +1,65 @@
+//! What hosts set and are told to do.
+
+use alloc::vec::Vec;
+
+use crate::{light::upstream::UpstreamRequest, types::U256};
+
+/// Ancestors of the checkpoint that the backfill fetches by default. The fork detection data (RSKIP-110) of
+/// a block depend on up to 449 of its ancestors.
+pub(super) const FORK_WINDOW: u64 = 449;
+
+/// Times and limits of synchronization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncOptions {
+    /// Pause between two checks for new blocks, in milliseconds; 0 counts as 1.
+    pub poll: u64,
+    /// First pause after a failure, in milliseconds; each further consecutive failure doubles it. 0 counts as 1.
+    pub retry: u64,
+    /// Longest pause after failures, in milliseconds; 0 counts as 1.
+    pub longest_retry: u64,
+    /// Most headers in one window.
+    pub batch: usize,
+    /// Ancestors of the checkpoint to fetch; each is verified only by the hash in its child.
+    pub backfill: u64,
+    /// Replaces the checkpoint's difficulty as the promised work, if set.
+    pub promised: Option<U256>,
+    /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of 2, 6 and 24
+    /// hours must show. 0 requires none, but counts as 1 in a start by work; more than 100 counts as 100.
+    pub work_floor: u64,
+}
+
+impl Default for SyncOptions {
+    fn default() -> Self {
+        Self {
+            poll: 5_000,
+            retry: 5_000,
+            longest_retry: 600_000,
+            batch: 200,
+            backfill: FORK_WINDOW,
+            promised: None,
+            work_floor: 50,
+        }
+    }
+}
+
+/// What the host must do next for an upstream.
+#[derive(Debug)]
+pub enum SyncStep {
+    /// Send these requests and [`HeaderSync::feed`](super::HeaderSync::feed) the responses in the same order.
+    Fetch(Vec<UpstreamRequest>),
+    /// Nothing to do now: call again after this many milliseconds.
+    Wait(u64),
+}
+
+impl SyncOptions {
+    /// The options with limits within which hosts do not ask again in a loop, and without a floor above 100 percent.
+    pub(super) fn bounded(self) -> Self {
+        Self {
+            poll: self.poll.max(1),
+            retry: self.retry.max(1),
+            longest_retry: self.longest_retry.max(1),
+            work_floor: self.work_floor.min(100),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The phase in which an upstream proposes a block to start at, and shows the headers above.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+use core::slice;
+
+use super::{
+    base::only_header,
+    exchange::Exchange,
+    line::Line,
+    options::{SyncOptions, SyncStep},
+    peer::Peer,
+    phase::{AskHeight, AskProposal, Next, Phase},
+    proposal::{Stage, Trial},
+    turns::{LEASE_POLL, Turns},
+};
+use crate::{
+    consensus::{Checkpoint, WorkStart},
+    light::{
+        clock::Now,
+        fault::{SyncCause, SyncFault},
+        floor::LONGEST_STRETCH,
+        header_window::HeaderWindow,
+        upstream::{RequestFailure, UpstreamResponse},
+    },
+    types::SealedHeader,
+};
+
+/// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave
+/// such a gap about once in 10^26 blocks.
+const LONGEST_GAP: u64 = 1_800;
+
+impl AskProposal {
+    pub(super) fn step(&self, exchange: &mut Exchange<'_>) -> SyncStep {
+        let now = exchange.now;
+        match exchange.proposal.as_mut().map(|(_, proposal)| &mut proposal.stage) {
+            Some(Stage::Height) => SyncStep::Fetch(AskHeight.requests()),
+            Some(Stage::Block(window)) => SyncStep::Fetch(window.requests()),
+            Some(Stage::Headers(trial)) => trial.next(now),
+            Some(Stage::Judged(_)) | None => SyncStep::Wait(LEASE_POLL),
+        }
+    }
+
+    /// Takes the proposal further. After a fault it begins again, unless a request above the proposed block failed.
+    pub(super) fn feed(self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+        let now = exchange.now;
+        let Some((rule, proposal)) = &mut exchange.proposal else { return Ok(Phase::Height(AskHeight)) };
+        let rule = *rule;
+        proposal.moved = now.millis;
+        let next = match core::mem::take(&mut proposal.stage) {
+            Stage::Height => exchange.choose(&responses, &rule)?,
+            Stage::Block(window) => exchange.start_trial(window, responses)?,
+            Stage::Headers(mut trial) => match trial.feed(responses, now) {
+                Ok(()) if !trial.line.synced_once => Stage::Headers(trial),
+                Ok(()) => trial.judged(&rule, now.unix)?,
+                Err(fault) => {
+                    if let SyncCause::Call(_) = fault.cause {
+                        // A failed request says nothing about the headers: keep the proposal and resume after the pause.
+                        trial.poll();
+                        proposal.stage = Stage::Headers(trial);
+                    }
+                    return Err(fault);
+                }
+            },
+            judged @ Stage::Judged(_) => judged,
+        };
+        if let Some((_, proposal)) = &mut exchange.proposal {
+            proposal.stage = next;
+        }
+        Ok(Phase::Propose(self))
+    }
+}
+
+impl Exchange<'_> {
+    /// Chooses the block to start at from the height that the upstream announces.
+    fn choose(&mut self, responses: &[UpstreamResponse], rule: &WorkStart) -> Result<Stage, SyncFault> {
+        let fault = |line: &Line, cause| SyncFault { number: line.head_number(), cause };
+        let height = AskHeight.height(responses).map_err(|cause| fault(self.line, cause))?;
+        self.peer.source.announced = Some(height);
+        let Some(number) = height.checked_sub(rule.headers).filter(|number| *number >= rule.from) else {
+            let reason = format!(
+                "it ends at block {height}; a start needs {} headers above block {} or a later one",
+                rule.headers, rule.from
+            );
+            return Err(fault(self.line, SyncCause::TooLittleWork(reason)));
+        };
+        let window = HeaderWindow::single(number);
+        Ok(Stage::Block(window.in_binary(self.peer.source.may_give_binary())))
+    }
+
+    /// Starts a chain for the headers above a proposal, which takes the proposal for its checkpoint.
+    fn start_trial(
+        &mut self,
+        mut window: HeaderWindow,
+        responses: Vec<UpstreamResponse>,
+    ) -> Result<Stage, SyncFault> {
+        let number = window.first();
+        if let Some(failure) = responses.iter().find_map(RequestFailure::of_exchange) {
+            // The proposal starts again after the pause.
+            return Err(SyncFault { number, cause: SyncCause::Call(failure.clone()) });
+        }
+        if !self.fill(&mut window, responses) {
+            return Ok(Stage::Block(window));
+        }
+        let found = only_header(window).map_err(|cause| SyncFault { number, cause })?;
+        Ok(Stage::Headers(Box::new(Trial::new(self.line, found, self.options)?)))
+    }
+}
+
+impl Trial {
+    /// The ancestors that it fetches as backfill stay in its chain, so the winner's are not fetched again.
+    fn new(line: &Line, base: SealedHeader, options: &SyncOptions) -> Result<Self, SyncFault> {
+        let checkpoint = Checkpoint { number: base.number, hash: base.hash(), total_difficulty: None };
+        let mut line = Line::new(line.network.clone(), checkpoint, options);
+        line.floor.keep_oldest();
+        line.start_at(base, options)?;
+        Ok(Self { line, peer: Peer::default(), turns: Turns::default(), options: *options })
+    }
+
+    fn exchange(&mut self, now: Now) -> Exchange<'_> {
+        Exchange {
+            upstream: 0,
+            peer: &mut self.peer,
+            before: &mut [],
+            after: &mut [],
+            line: &mut self.line,
+            turns: &mut self.turns,
+            proposal: None,
+            options: &self.options,
+            now,
+        }
+    }
+
+    fn next(&mut self, now: Now) -> SyncStep {
+        let mut exchange = self.exchange(now);
+        exchange.begin().unwrap_or_else(|| exchange.step())
+    }
+
+    fn feed(&mut self, responses: Vec<UpstreamResponse>, now: Now) -> Result<(), SyncFault> {
+        self.exchange(now).feed(responses);
+        self.line.settle(slice::from_ref(&self.peer), &mut self.turns, now);
+        match &self.peer.phase {
+            Phase::Resting(_, fault) => Err(fault.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn poll(&mut self) {
+        self.peer.poll();
+        self.line.backfill.forget_refusals();
+    }
+
+    /// The stage after the headers, if they show enough work.
+    fn judged(self: Box<Self>, rule: &WorkStart, now: u64) -> Result<Stage, SyncFault> {
+        match judge(&self.line, rule, self.options.work_floor, now) {
+            Ok(()) => Ok(Stage::Judged(self)),
+            Err(reason) => {
+                let number = self.line.head_number();
+                Err(SyncFault { number, cause: SyncCause::TooLittleWork(reason) })
+            }
+        }
+    }
+}
+
+/// Whether the client may start at the block that a proposal takes for a checkpoint. The error is the reason, in
+/// words.
+fn judge(line: &Line, rule: &WorkStart, floor: u64, now: u64) -> Result<(), String> {
+    let Some(chain) = &line.chain else { return Err("it has no headers".into()) };
+    let (view, base) = (chain.view(), chain.view().base().number);
+    let Some(first) = view.by_number(base).filter(|_| view.lowest() <= base) else {
+        return Err(format!("more headers are above block {base} than fit into memory"));
+    };
+    let difficulty = first.difficulty.value();
+    if difficulty < rule.difficulty {
+        let least = rule.difficulty;
+        return Err(format!("block {base} has difficulty {difficulty}; at least {least} is required"));
+    }
+    // Otherwise the work floor could not judge its longest stretch.
+    if now.saturating_sub(first.timestamp) < LONGEST_STRETCH {
+        return Err(format!("the blocks from {base} on span less than a day"));
+    }
+    let mut time = first.timestamp;
+    for header in (base..=view.head().number).filter_map(|number| view.by_number(number)) {
+        let gap = header.timestamp.saturating_sub(time);
+        if gap > LONGEST_GAP {
+            return Err(format!("there is no block for {gap} s before block {}", header.number));
+        }
+        time = time.max(header.timestamp);
+    }
+    let age = now.saturating_sub(time);
+    if age > LONGEST_GAP {
+        return Err(format!("its newest block {} is {age} s old", view.head().number));
+    }
+    match line.floor.until(now).or(line.floor.low().copied()) {
+        Some(low) => Err(format!(
+            "the {} s up to block {} show {} % of the expected work; {} % is required",
+            low.seconds, low.number, low.percent, floor
+        )),
+        None => Ok(()),
+    }
+}
