@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use rootlight_p2p::discovery::networks;
+use rootlight::types::site;
 
 /// The number of places by site and by address.
 pub(crate) struct Crowd {
@@ -36,11 +36,6 @@ impl Crowd {
         let (theirs, own) = (self.places(holder), self.places(newcomer));
         if site(holder) == site(newcomer) { (theirs.1, own.1) } else { (theirs.0, own.0) }
     }
-}
-
-/// A number for the network that one owner has as a whole.
-fn site(address: IpAddr) -> u64 {
-    networks(address).0
 }
 
 #[cfg(test)]
