@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use axum::body::Bytes;
 use backon::{ExponentialBuilder, Retryable as _};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use rootlight::light::{UpstreamRequest, encode_batch};
