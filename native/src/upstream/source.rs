@@ -68,5 +68,11 @@ pub trait Upstream: Send + Sync + 'static {
     }
 }
 
+impl std::fmt::Debug for dyn Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// An upstream shared by all its users.
 pub type SharedUpstream = Arc<dyn Upstream>;

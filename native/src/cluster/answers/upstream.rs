@@ -36,12 +36,6 @@ pub struct WithIndex {
     index: Arc<IndexSource>,
 }
 
-impl std::fmt::Debug for dyn Upstream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// Puts an index before each of these backends. The light client that gets them needs [`LightOptions::index`], and its
 /// [`proven_chain`] goes to [`IndexSource::follow`].
 ///
