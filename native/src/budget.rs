@@ -283,7 +283,7 @@ impl Shared {
         Self { all: Budget::new(bytes), each, parts: Mutex::default() }
     }
 
-    /// Waits for bytes for an asker ([`Peer::asker`](crate::service::Peer::asker)) and takes them; returns `None` after
+    /// Waits for bytes for an asker ([`Peer::asker`](crate::caller_id::Peer::asker)) and takes them; returns `None` after
     /// `limit`.
     pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
         let taking = async {

@@ -42,6 +42,7 @@
 mod addresses;
 pub mod bans;
 pub mod budget;
+pub mod caller_id;
 pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;

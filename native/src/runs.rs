@@ -16,8 +16,8 @@ use rootlight::rpc::Message;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::caller_id::Peer;
 use crate::priority;
-use crate::service::Peer;
 
 /// A run adds its duration times this factor to the debt of its connection. Debt decreases as time passes.
 const DEBT_FACTOR: u32 = 4;
@@ -349,8 +349,10 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use rootlight::rpc::Dispatcher;
+    use rootlight::rpc::envelope::MAX_BATCH;
+
     use super::*;
-    use crate::service::read;
 
     fn peer(address: [u8; 4], connection: u64) -> Peer {
         Peer { address: address.into(), page: 0, connection }
@@ -594,7 +596,9 @@ mod tests {
 
     #[test]
     fn a_batch_is_a_size_of_its_own() {
-        let sizes = ["[{}]", "{}", ""].map(|text| Size::of(&read(text.as_bytes())));
+        let methods = Dispatcher::new();
+        let read = |text: &str| Message::read(text.as_bytes(), &methods, MAX_BATCH);
+        let sizes = ["[{}]", "{}", ""].map(|text| Size::of(&read(text)));
         assert_eq!(sizes, [Size::Batch, Size::Single, Size::Single]);
     }
 }

@@ -77,7 +77,7 @@ async fn a_long_body_waits_for_room_and_then_gets_503() {
         client().post(server.url("/")).header(CONTENT_TYPE, "application/json").body(body).send()
     };
     // One address gets half of the budget, and all requests of this test come from one address.
-    let asker = rootlight_native::service::Peer::new(server.address.ip()).asker();
+    let asker = rootlight_native::caller_id::Peer::new(server.address.ip()).asker();
     let spent = budget::requests().take_within(asker, 16 << 20, Duration::from_secs(1)).await.unwrap();
     let refused = ask(1 << 20).await.unwrap();
     assert_eq!(refused.status(), 503);

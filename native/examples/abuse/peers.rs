@@ -275,7 +275,7 @@ impl PeerChain for Newest {
         }
     }
 
-    fn submit(&self, peer: rootlight_native::service::Peer, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, peer: rootlight_native::caller_id::Peer, transactions: Vec<Vec<u8>>) {
         self.0.submit(peer, transactions);
     }
 

@@ -80,7 +80,7 @@ impl PeerChain for Served {
 
     fn with_state(&self, _: u64, _: &mut dyn FnMut(B256, &dyn NodeSource)) {}
 
-    fn submit(&self, _: rootlight_native::service::Peer, _: Vec<Vec<u8>>) {}
+    fn submit(&self, _: rootlight_native::caller_id::Peer, _: Vec<Vec<u8>>) {}
 
     fn pending(&self, _: &mut u64) -> Vec<Vec<u8>> {
         Vec::new()

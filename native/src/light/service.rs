@@ -34,11 +34,12 @@ use super::{
 };
 use crate::bans::HostBans;
 use crate::budget::{self, Held, NO_ROOM};
+use crate::caller_id::Peer;
 use crate::metrics::{Checked, metrics};
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::{Runs, Size};
 use crate::service::{
-    Caller, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT, Vitals, dispatcher,
+    Caller, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, TIMED_OUT, Vitals, dispatcher,
 };
 use crate::store::StoreError;
 use crate::upstream::{SharedUpstream, asked_by};

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::service::Peer;
+use crate::caller_id::Peer;
 
 /// Longest attempt.
 const ATTEMPT: Duration = Duration::from_micros(200);

@@ -9,9 +9,9 @@ use rootlight::rpc::{LocalMessage, Reply, ReplyOrLogs};
 
 use super::attempts::Attempts;
 use super::parts::{Parts, Writer, changed, lock, moment, publish};
+use crate::caller_id::Peer;
 use crate::priority;
 use crate::recovery::AllProcessors;
-use crate::service::Peer;
 use crate::store::StoreError;
 use crate::unix_time::unix_time;
 

@@ -8,9 +8,10 @@ use futures::StreamExt as _;
 use rootlight::rpc::LogStream;
 
 use crate::budget::{self, NO_ROOM};
+use crate::caller_id::Peer;
 use crate::priority;
 use crate::runs::{Runs, Size};
-use crate::service::{Peer, Pieces};
+use crate::service::Pieces;
 
 /// Makes the pieces of an answer. Each takes its turn among the runs of all clients, and counts in the budget of answers
 /// until it is sent. An error ends the answer early: the client sees a broken transfer, not a shorter list. `patience`

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::disk_test::{get, node, request};
 use super::*;
+use crate::caller_id::Peer;
 use crate::runs::Runs;
-use crate::service::{Peer, read};
+use crate::service::read;
 
 fn service() -> LocalService {
     LocalService::new(Box::new(node(None)), LocalOptions::default(), Entropy::from_system().unwrap(), None)

@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::budget::{Held, Shared};
+use crate::caller_id::Peer;
 use crate::priority;
 use crate::runs::{self, Runs, Size};
-use crate::service::Peer;
 
 /// Bytes of long responses that are being made or sent, to all peers together. One address gets half of it.
 const LONG_BYTES: usize = 32 * 1024 * 1024;

@@ -12,7 +12,7 @@ use rootlight_p2p::message::Extension;
 use rootlight_p2p::message::{Body, Items, Message, MessageError, Response, list_payload};
 use tokio::sync::watch;
 
-use crate::service::Peer;
+use crate::caller_id::Peer;
 
 /// Most transactions that a peer is told of in one message.
 pub const MAX_PENDING: usize = 256;

@@ -19,8 +19,8 @@ use super::answering::{Answer, Answering};
 use super::error::PeerError;
 use super::places::{Minute, Place};
 use crate::budget::Held;
+use crate::caller_id;
 use crate::priority;
-use crate::service;
 use crate::upstream::intake::{Incoming, Intake, NoRoom, SHORT, Unread};
 
 /// Longest wait for a response. A peer that lacks something does not respond.
@@ -82,7 +82,7 @@ pub(super) trait Host: Send + Sync + 'static {
     }
 
     /// How requests are answered, and who the peer is there; `None` if nothing is answered.
-    fn answering(&self) -> Option<(Arc<Answering>, service::Peer)> {
+    fn answering(&self) -> Option<(Arc<Answering>, caller_id::Peer)> {
         None
     }
 }

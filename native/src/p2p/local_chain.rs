@@ -11,8 +11,9 @@ use tokio::sync::watch;
 
 use super::chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead};
 use super::submit::Submitter;
+use crate::caller_id::Peer;
 use crate::local::LocalService;
-use crate::service::{Peer, Service};
+use crate::service::Service;
 
 /// Once the transactions that peers are told of at a time have this many bytes, no more are added. The longest message
 /// has 16 MiB.

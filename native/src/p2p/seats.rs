@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::caller_id::Peer;
 use crate::crowd::Crowd;
-use crate::service::Peer;
 
 /// How many connections there are at a time, and which may be replaced.
 #[derive(Debug, Clone, Copy)]

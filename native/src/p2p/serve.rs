@@ -24,7 +24,7 @@ use super::link::Link;
 use super::node::Identity;
 use super::respond::respond;
 use super::seats::{READY, SHAKING, Seat, Seats};
-use crate::service::Peer;
+use crate::caller_id::Peer;
 use crate::upstream::intake::Intake;
 
 /// Bytes that what all peers of one address send can take: the longest message, and its decoded form.

@@ -11,7 +11,8 @@ use rootlight::types::Asker;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::service::{Caller, Peer, Service, dispatcher};
+use crate::caller_id::Peer;
+use crate::service::{Caller, Service, dispatcher};
 
 /// Longest transaction that is taken, in bytes; stock nodes skip longer ones.
 const MAX_TRANSACTION: usize = 128 * 1024;

@@ -9,9 +9,9 @@ use flate2::write::GzEncoder;
 
 use super::coding::Coding;
 use super::shared::Shared;
+use crate::caller_id::Peer;
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::Size;
-use crate::service::Peer;
 
 /// The shortest body that is compressed. Shorter ones fit into one packet anyway, and preparing a compressor takes longer
 /// (50 us) than most look-ups; bodies below about 110 bytes would even grow.

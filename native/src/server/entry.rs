@@ -120,7 +120,7 @@ fn origin(headers: &HeaderMap) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::Peer;
+    use crate::caller_id::Peer;
 
     #[test]
     fn the_key_is_the_only_segment_of_the_path_or_follows_websocket() {

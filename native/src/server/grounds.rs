@@ -14,7 +14,7 @@ use super::proxies::Client;
 use super::refusal::INVALID_REQUEST;
 use super::shared::Shared;
 use super::tenant::Tenant;
-use crate::service::Peer;
+use crate::caller_id::Peer;
 
 /// The headers of an upgrade that rules look at, and what the rules of that time made of them.
 pub(crate) struct Grounds {

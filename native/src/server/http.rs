@@ -27,8 +27,9 @@ use super::shared::Shared;
 use super::tenant::Tenant;
 use super::way_out::{JSON, Leaving, Reply, leave};
 use super::ws;
+use crate::caller_id::Peer;
 use crate::metrics::{Counted, Watch, metrics};
-use crate::service::{Caller, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Terms, write};
+use crate::service::{Caller, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Terms, write};
 
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");

@@ -16,8 +16,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::budget::{self, Held, SMALL_ANSWER, milliseconds as now};
+use crate::caller_id::Peer;
 use crate::crowd::Crowd;
-use crate::service::Peer;
 
 /// The idle time before a connection may be closed for another one. A client that has just connected may be about to
 /// send a request.

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::places::ClientConnection;
 use crate::addresses;
-use crate::service::Peer;
+use crate::caller_id::Peer;
 
 /// The header in which each proxy appends the address of its client.
 const FORWARDED_FOR: &str = "x-forwarded-for";

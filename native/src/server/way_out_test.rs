@@ -11,12 +11,13 @@ use serde_json::value::to_raw_value;
 
 use super::*;
 use crate::bans::HostBans;
+use crate::caller_id::Peer;
 use crate::keys::{Change, Registry};
 use crate::server::shared::Shared;
 use crate::server::{
     Entry, KeyAccess, Limits, Operations, Origins, Page, PageFile, Server, ServerConfig, http,
 };
-use crate::service::{Caller, HeldReply, Peer, Service};
+use crate::service::{Caller, HeldReply, Service};
 
 /// Longer than the unsent bytes of a connection that are not counted in the budget.
 const LONG: usize = 1 << 20;

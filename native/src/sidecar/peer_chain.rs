@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use tracing::debug;
 
 use super::service::SidecarService;
+use crate::caller_id::Peer;
 use crate::follow::{FetchError, WINDOW, fetch_block, fetch_blocks, fetch_header, fetch_headers};
 use crate::p2p::{PeerChain, ServedBlock, ServedHead, Submitter, TakeBlock, wait_out_of_turn};
-use crate::service::{Peer, Service as _};
+use crate::service::Service as _;
 
 /// The chain of a [`SidecarService`]: headers that it has verified, older ones and bodies from its node, states from the
 /// node's store. All but the head and the pool may wait for the node, so they must be read on threads that may block.

@@ -5,7 +5,7 @@ use std::future::Future;
 use rootlight::types::Asker;
 
 tokio::task_local! {
-    /// The caller ([`Peer::asker`](crate::service::Peer::asker)) whose message the task answers.
+    /// The caller ([`Peer::asker`](crate::caller_id::Peer::asker)) whose message the task answers.
     static ASKER: Asker;
 }
 

@@ -5,7 +5,7 @@ use super::*;
 use std::net::IpAddr;
 
 use reqwest::header::{HeaderValue, ORIGIN};
-use rootlight_native::service::Peer;
+use rootlight_native::caller_id::Peer;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 /// Bytes of the answer budget that the pages of one caller get.

@@ -12,11 +12,12 @@ use prometheus_client::registry::Registry;
 use rootlight::consensus::Network;
 use rootlight::dev::Mining;
 use rootlight::light::UpstreamRequest;
+use rootlight_native::caller_id::Peer;
 use rootlight_native::cluster::store::HotStore;
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::serve::{FrontEnd, FrontEndParts, NewBlocks};
-use rootlight_native::service::{Caller, Peer, Service, Terms};
+use rootlight_native::service::{Caller, Service, Terms};
 use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::{Value, json};
 

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use rootlight_native::service::{self, Caller, Peer, Service as _, Terms};
+use rootlight_native::caller_id::Peer;
+use rootlight_native::service::{self, Caller, Service as _, Terms};
 use serde_json::{Value, json};
 
 use crate::front_ends::{ALICE, World};

@@ -220,7 +220,7 @@ impl PeerChain for Bent {
         self.inner.with_state(number, &mut |root, nodes| read(root, &BentNodes { nodes, root, bent: self }));
     }
 
-    fn submit(&self, _: rootlight_native::service::Peer, _: Vec<Vec<u8>>) {}
+    fn submit(&self, _: rootlight_native::caller_id::Peer, _: Vec<Vec<u8>>) {}
 
     fn pending(&self, _: &mut u64) -> Vec<Vec<u8>> {
         Vec::new()

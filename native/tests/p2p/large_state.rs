@@ -11,9 +11,9 @@ use rootlight::state::Account;
 use rootlight::state::keys::{account_key, code_key, slot_key};
 use rootlight::trie::{NodeSource, Trie};
 use rootlight::types::{Header, SealedHeader};
+use rootlight_native::caller_id::Peer;
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::p2p::{LocalChain, PeerChain, ServedBlock, ServedHead};
-use rootlight_native::service::Peer;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use rootlight::dev::Mining;
+use rootlight_native::caller_id::Peer as Connection;
 use rootlight_native::local::LocalOptions;
 use rootlight_native::p2p::{LocalChain, PeerAddress, PeerChain as _};
-use rootlight_native::service::{Caller, Peer as Connection, Service};
+use rootlight_native::service::{Caller, Service};
 use rootlight_p2p::message::{Message, Request};
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{CloseReason, Event, Session, SessionConfig};
