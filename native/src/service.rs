@@ -20,7 +20,6 @@ use crate::bans::HostBans;
 use crate::budget::Held;
 use crate::caller_id::Peer;
 use crate::priority::{self, SHORT_JSON};
-use crate::store::Progress;
 
 /// JSON-RPC code of an internal error (JSON-RPC 2.0).
 pub(crate) const INTERNAL_ERROR: i32 = -32603;
@@ -98,6 +97,15 @@ pub fn read(message: &[u8]) -> Message {
     Message::read(message, dispatcher(), MAX_BATCH)
 }
 
+/// Progress of building the index of an older store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct IndexProgress {
+    /// Number of blocks that the index has.
+    pub done: u64,
+    /// Number of blocks of the chain when it was opened.
+    pub total: u64,
+}
+
 /// The state of the service for `GET /health`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Health {
@@ -112,7 +120,7 @@ pub struct Health {
     /// Progress of building the index of logs of an older store. Meanwhile logs of the blocks that it lacks are found by
     /// reading their headers.
     #[serde(rename = "logIndex", skip_serializing_if = "Option::is_none")]
-    pub log_index: Option<Progress>,
+    pub log_index: Option<IndexProgress>,
     /// Number of the newest block whose state is on the node's disk, beside a node of one's own.
     #[serde(rename = "provableBlock", skip_serializing_if = "Option::is_none")]
     pub provable_block: Option<u64>,

@@ -16,6 +16,7 @@ use crate::index::{
     Found, RowKey, Rows, Search, Table, TermKey, Unreadable, add_terms, decode_row, encode_row, read_table,
     row_key,
 };
+use crate::service::IndexProgress;
 
 /// Rows by key; see [`encode_row`].
 pub(crate) const INDEX: TableDefinition<'_, &[u8; 24], &[u8]> = TableDefinition::new("index");
@@ -33,15 +34,6 @@ const BATCH: u64 = if cfg!(test) { 7 } else { 1_024 };
 /// Most rows that wait to be written, some 60 MiB. They wait for the end of the message that adds their blocks, or for
 /// as long as the disk is full. Beyond this the index is not used until it is built again.
 const MAX_UNWRITTEN: usize = 1 << 19;
-
-/// Progress of building the index of an older store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Progress {
-    /// Number of blocks that the index has.
-    pub done: u64,
-    /// Number of blocks of the chain when it was opened.
-    pub total: u64,
-}
 
 /// The index of a stored chain. A row is written in the same database transaction as the block that it names, so an
 /// interrupted program leaves both or neither.
@@ -119,9 +111,9 @@ impl StoredIndex {
 
     /// The progress of building the index; `None` if it has every block.
     #[must_use]
-    pub fn progress(&self) -> Option<Progress> {
+    pub fn progress(&self) -> Option<IndexProgress> {
         let floor = self.floor.load(Ordering::Relaxed);
-        (floor > 0).then(|| Progress { done: self.total.saturating_sub(floor), total: self.total })
+        (floor > 0).then(|| IndexProgress { done: self.total.saturating_sub(floor), total: self.total })
     }
 
     /// Adds the next blocks of an older store, from the top down. `chain` is the chain as it was opened. Returns whether

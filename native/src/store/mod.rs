@@ -16,7 +16,7 @@ pub use database::{OpenStore, StateRoots, Store, StoredBlock, StoredNodes};
 pub use error::StoreError;
 #[cfg(test)]
 pub(crate) use log_index::{INDEX, STATE};
-pub use log_index::{Progress, StoredIndex};
+pub use log_index::StoredIndex;
 pub use persist::{Persist, RestoreError};
 #[cfg(test)]
 pub(crate) use tables::META;
