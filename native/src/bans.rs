@@ -1,24 +1,23 @@
 //! The banned addresses of this process: the server refuses clients there, and upstreams there are not asked.
 
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use futures::future::BoxFuture;
 use ipnet::IpNet;
-use rootlight::light::UpstreamRequest;
 use rootlight::types::bans::{AddressRange, BanList, BanRefusal, Bans};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::addresses;
-use crate::budget::Held;
 use crate::unix_time::unix_time;
-use crate::upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamError, UpstreamResult};
+
+/// Gives the address at which an upstream was reached last; `None` if it is not known.
+pub type AddressOf = Box<dyn Fn() -> Option<IpAddr> + Send + Sync>;
 
 /// The banned addresses, which are lost when the process ends.
 pub struct HostBans {
     list: RwLock<BanList>,
     proxies: RwLock<Vec<IpNet>>,
-    upstreams: RwLock<Vec<SharedUpstream>>,
+    upstreams: RwLock<Vec<AddressOf>>,
     /// Counts the bans, so that open connections learn of them.
     made: watch::Sender<u64>,
 }
@@ -50,18 +49,9 @@ impl HostBans {
         *write(&self.proxies) = proxies;
     }
 
-    /// Sets the upstreams. Bans never leave all of them alone.
-    pub fn keep(&self, upstreams: Vec<SharedUpstream>) {
+    /// Sets the upstreams, which are known by their addresses. Bans never leave all of them alone.
+    pub fn protect(&self, upstreams: Vec<AddressOf>) {
         *write(&self.upstreams) = upstreams;
-    }
-
-    /// Sets the upstreams, and returns them so that they are not asked while they are banned.
-    #[must_use]
-    pub fn guard(self: &Arc<Self>, upstreams: Vec<SharedUpstream>) -> Vec<SharedUpstream> {
-        self.keep(upstreams.clone());
-        let guarded =
-            |(place, inner)| Arc::new(Guarded { inner, place, bans: self.clone() }) as SharedUpstream;
-        upstreams.into_iter().enumerate().map(guarded).collect()
     }
 
     /// Whether clients of this address are refused. This machine and trusted proxies never are.
@@ -85,12 +75,11 @@ impl HostBans {
         read(&self.proxies).iter().any(|proxy| addresses::has(proxy, address))
     }
 
-    /// Whether an upstream is not asked now: its address is banned, and that of another is not.
-    fn rests(&self, place: usize) -> bool {
+    /// Whether the upstream of this place is not asked now: its address is banned, and that of another is not.
+    #[must_use]
+    pub fn rests(&self, place: usize) -> bool {
         let (list, now) = (read(&self.list), unix_time());
-        let banned = |upstream: &SharedUpstream| {
-            upstream.address().is_some_and(|address| list.is_banned(address, now))
-        };
+        let banned = |of: &AddressOf| of().is_some_and(|address| list.is_banned(address, now));
         let upstreams = read(&self.upstreams);
         upstreams.get(place).is_some_and(banned) && !upstreams.iter().all(banned)
     }
@@ -99,11 +88,10 @@ impl HostBans {
     fn takes_last(&self, range: &AddressRange, healthy: &[usize]) -> bool {
         let (list, now) = (read(&self.list), unix_time());
         let upstreams = read(&self.upstreams);
-        let hit =
-            |upstream: &SharedUpstream| upstream.address().is_some_and(|address| range.contains(address));
-        let out = |upstream: &SharedUpstream| {
+        let hit = |of: &AddressOf| of().is_some_and(|address| range.contains(address));
+        let out = |of: &AddressOf| {
             let gone = |address| range.contains(address) || list.is_banned(address, now);
-            upstream.address().is_some_and(gone)
+            of().is_some_and(gone)
         };
         let mut well = healthy.iter().filter_map(|place| upstreams.get(*place)).peekable();
         upstreams.iter().any(hit)
@@ -137,76 +125,11 @@ impl Bans for HostBans {
     }
 }
 
-/// An upstream that is not asked while its address is banned. The light client takes the failures as those of an
-/// upstream that cannot be reached.
-struct Guarded {
-    inner: SharedUpstream,
-    place: usize,
-    bans: Arc<HostBans>,
-}
-
-fn refused(requests: &[UpstreamRequest]) -> Vec<UpstreamResult> {
-    let refusal = || UpstreamError::Transport("its address is banned".into());
-    requests.iter().map(|_| Err(refusal())).collect()
-}
-
-impl Upstream for Guarded {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        if self.bans.rests(self.place) {
-            return Box::pin(std::future::ready(refused(&requests)));
-        }
-        self.inner.request(requests)
-    }
-
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
-        if self.bans.rests(self.place) {
-            return Box::pin(std::future::ready((refused(&requests), Held::default())));
-        }
-        self.inner.request_held(requests)
-    }
-
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.inner.heads()
-    }
-
-    fn turn(&self) -> Option<Turn> {
-        self.inner.turn()
-    }
-
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.inner.dismiss(turn, reason);
-    }
-
-    fn address(&self) -> Option<IpAddr> {
-        self.inner.address()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-
-    /// An upstream at an address.
-    struct At(IpAddr);
-
-    impl Upstream for At {
-        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-            let answer = || serde_json::value::to_raw_value("here").unwrap();
-            Box::pin(std::future::ready(requests.iter().map(|_| Ok(answer())).collect()))
-        }
-
-        fn name(&self) -> &str {
-            "here"
-        }
-
-        fn address(&self) -> Option<IpAddr> {
-            Some(self.0)
-        }
-    }
 
     fn range(text: &str) -> AddressRange {
         AddressRange::parse(text).unwrap()
@@ -229,33 +152,6 @@ mod tests {
         assert!(!bans.is_banned(ip("127.0.0.1")) && !bans.is_banned(ip("::1")));
         bans.unban(&range("198.51.100.0/24"));
         assert!(bans.list().is_empty() && !bans.is_banned(ip("198.51.100.1")));
-    }
-
-    #[tokio::test]
-    async fn banned_upstreams_are_not_asked_but_the_last_healthy_one_always_is() {
-        let bans = Arc::new(HostBans::default());
-        let upstreams =
-            ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|text| Arc::new(At(ip(text))) as SharedUpstream);
-        let guarded = bans.guard(upstreams.to_vec());
-        let asked = || async {
-            let mut asked = Vec::new();
-            for upstream in &guarded {
-                let answers = upstream.request(vec![UpstreamRequest::new("eth_chainId", "[]".into())]).await;
-                asked.push(answers[0].is_ok());
-            }
-            asked
-        };
-        assert_eq!(asked().await, [true, true, true]);
-        // The second one is not healthy.
-        bans.ban(range("192.0.2.1"), &[0, 2]).unwrap();
-        assert_eq!(asked().await, [false, true, true]);
-        assert_eq!(bans.ban(range("192.0.2.3"), &[0, 2]), Err(BanRefusal::LastUpstream));
-        assert_eq!(bans.ban(range("192.0.2.0/24"), &[]), Err(BanRefusal::LastUpstream));
-        bans.ban(range("203.0.113.1"), &[0, 2]).unwrap();
-        bans.ban(range("192.0.2.3"), &[0, 1, 2]).unwrap();
-        assert_eq!(asked().await, [false, true, false]);
-        bans.unban(&range("192.0.2.1"));
-        assert_eq!(asked().await, [true, true, false]);
     }
 
     #[tokio::test]

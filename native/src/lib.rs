@@ -40,6 +40,7 @@
 //! ```
 
 mod addresses;
+pub mod ban_guard;
 pub mod bans;
 pub mod budget;
 pub mod caller_id;

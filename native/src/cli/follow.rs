@@ -13,6 +13,7 @@ use super::args::FollowArgs;
 use super::error::CommandError;
 use super::runtime::runtime;
 use super::{peers, serving, verify};
+use crate::ban_guard::protect;
 use crate::follow::{Fetched, FollowError, FollowOptions, Target, follow};
 use crate::local::{Entropy, LocalOptions, LocalService, moment};
 use crate::service::Service as _;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     info!("following {} from block {}", upstream.name(), node.local().head().number);
     let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, persist));
     if let Some(bans) = service.bans() {
-        bans.keep(vec![upstream.clone()]);
+        protect(&bans, std::slice::from_ref(&upstream));
     }
     runtime()?.block_on(async {
         let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;

@@ -32,6 +32,7 @@ use super::{
     sync::{self, Log},
     vitals,
 };
+use crate::ban_guard::guard;
 use crate::bans::HostBans;
 use crate::budget::{self, Held, NO_ROOM};
 use crate::caller_id::Peer;
@@ -203,7 +204,7 @@ impl LightService {
         options: LightOptions,
         bans: Arc<HostBans>,
     ) -> Self {
-        let upstreams = bans.guard(upstreams);
+        let upstreams = guard(&bans, upstreams);
         let shared = Arc::new(shared);
         let log = Arc::new(Mutex::new(Log::new(upstreams.len())));
         let mut syncing: Vec<_> = upstreams

@@ -14,9 +14,9 @@ mod tables;
 pub use append::States;
 pub use database::{OpenStore, StateRoots, Store, StoredBlock, StoredNodes};
 pub use error::StoreError;
+pub use log_index::StoredIndex;
 #[cfg(test)]
 pub(crate) use log_index::{INDEX, STATE};
-pub use log_index::StoredIndex;
 pub use persist::{Persist, RestoreError};
 #[cfg(test)]
 pub(crate) use tables::META;

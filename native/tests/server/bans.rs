@@ -11,6 +11,7 @@ use futures::StreamExt;
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use rootlight::dev::Mining;
 use rootlight::rpc::Profile;
+use rootlight_native::ban_guard::protect;
 use rootlight_native::keys::{Change, Registry};
 use rootlight_native::local::{LocalOptions, LocalService};
 use rootlight_native::server::{Entry, KeyAccess, ServerConfig};
@@ -176,7 +177,7 @@ async fn the_only_upstream_of_a_service_cannot_be_banned() {
     let Some(own) = own_address() else { return };
     let service = dev();
     let upstream = rootlight_native::upstream::open(&format!("http://{own}:1")).unwrap();
-    service.bans().unwrap().keep(vec![upstream]);
+    protect(&service.bans().unwrap(), &[upstream]);
     let server = start_service(config(), service).await;
     for range in [format!("{own}"), format!("{own}/16")] {
         let answer = post(server.address, "/", &[], &call("sco_banAddress", json!([range]))).await;
