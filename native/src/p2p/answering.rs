@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 
 use crate::budget::{Held, Shared};
 use crate::caller_id::Peer;
+use crate::p2p::Answer;
 use crate::priority;
 use crate::runs::{self, Runs, Size};
 
@@ -32,13 +33,6 @@ pub(super) struct Answering {
     turns: Arc<Runs>,
     long: Shared,
     short: Shared,
-}
-
-/// A response, and the bytes of the budget that it takes until it is sent.
-pub(super) struct Answer {
-    pub(super) payload: Vec<u8>,
-    pub(super) held: Held,
-    pub(super) is_long: bool,
 }
 
 impl Default for Answering {

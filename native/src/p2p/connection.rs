@@ -15,11 +15,9 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
-use super::answering::{Answer, Answering};
 use super::error::PeerError;
 use super::places::{Minute, Place};
 use crate::budget::Held;
-use crate::caller_id;
 use crate::priority;
 use crate::upstream::intake::{Incoming, Intake, NoRoom, SHORT, Unread};
 
@@ -51,7 +49,7 @@ const CONTENDED_MESSAGE: u32 = 2;
 pub(super) const ENDED_FOR_ROOM: DisconnectReason = DisconnectReason::TooManyPeers;
 
 /// Longest message that a peer may send unasked, in bytes: a block.
-pub(super) const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
+pub(crate) const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
 
 /// For how long a response may come after its question. Responses that come too late are dropped.
 const LATE: Duration = Duration::from_secs(60);
@@ -63,28 +61,33 @@ const MAX_ASKED: usize = 256;
 const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
 
 /// What a connection's owner does with what the peer sends by itself.
-pub(super) trait Host: Send + Sync + 'static {
+pub(crate) trait Host: Send + Sync + 'static {
     /// The way in for what the peer sends.
     fn intake(&self) -> Intake;
 
     /// A message without an id came.
     fn pushed(&self, push: Push<'_>);
 
-    /// Answers a request with the payload of a message, on a thread where it may take long. `None` is no answer.
-    fn requested(&self, _id: u64, _request: Request) -> Option<Vec<u8>> {
+    /// Makes the response to a request of the peer; a request that has none gives `None` in the end. `None` at once if the
+    /// peer is never answered.
+    fn respond(self: Arc<Self>, _asked: Asked) -> Option<BoxFuture<'static, Option<Answer>>> {
         None
     }
 
-    /// The message with the block of this hash, which a peer that was told of it asks for without an id. `None` is no
-    /// answer.
-    fn block(&self, _hash: B256) -> Option<Vec<u8>> {
-        None
+    /// Whether other peers wait for the room that a response to this one takes, a long or a short one.
+    fn is_contended(&self, _is_long: bool) -> bool {
+        false
     }
+}
 
-    /// How requests are answered, and who the peer is there; `None` if nothing is answered.
-    fn answering(&self) -> Option<(Arc<Answering>, caller_id::Peer)> {
-        None
-    }
+/// A response, and the bytes of the budget that it takes until it is sent.
+pub(crate) struct Answer {
+    /// The payload of the message.
+    pub(crate) payload: Vec<u8>,
+    /// The bytes of the budget.
+    pub(crate) held: Held,
+    /// Whether the bytes are those of long responses.
+    pub(crate) is_long: bool,
 }
 
 /// A message for the peer.
@@ -121,27 +124,21 @@ impl Clock {
 
 /// What a peer asks for.
 #[derive(Clone, Copy)]
-enum Asked {
-    Request { id: u64, request: Request },
+pub(crate) enum Asked {
+    /// A request, whose response has the same id.
+    Request {
+        /// The id.
+        id: u64,
+        /// What is asked for.
+        request: Request,
+    },
+    /// The block of this hash, which a peer that was told of it asks for without an id.
     Block(B256),
 }
 
 impl Asked {
     const fn is_chunk(&self) -> bool {
         matches!(self, Self::Request { request: Request::Chunk(_), .. })
-    }
-
-    /// The bytes that are held while the response is made. A block is rarely longer than this; if one is, more are taken.
-    const fn bytes(&self) -> usize {
-        match self {
-            // The blocks, and the message with them.
-            Self::Request { request: Request::SnapBlocks { .. } | Request::SnapStatus, .. } => {
-                2 * MAX_FRAME_SENT
-            }
-            Self::Request { request: Request::Chunk(_) | Request::Block(_) | Request::Body(_), .. }
-            | Self::Block(_) => 1024 * 1024,
-            Self::Request { .. } => 512 * 1024,
-        }
     }
 }
 
@@ -357,13 +354,7 @@ impl Connection {
             return;
         }
         let Some(asked) = self.exchange.asked.pop_front() else { return };
-        let Some((answering, peer)) = self.host.answering() else { return self.exchange.asked.clear() };
-        let host = self.host.clone();
-        let make = move || match asked {
-            Asked::Request { id, request } => host.requested(id, request),
-            Asked::Block(hash) => host.block(hash),
-        };
-        let answer = Box::pin(async move { answering.answer(peer, asked.bytes(), make).await });
+        let Some(answer) = self.host.clone().respond(asked) else { return self.exchange.asked.clear() };
         self.making = Some(Making { is_chunk: asked.is_chunk(), answer });
     }
 
@@ -380,14 +371,14 @@ impl Connection {
     async fn write(&mut self) -> Result<(), CloseReason> {
         let output = self.session.take_output();
         if !output.is_empty() {
-            let unsent = self.exchange.unsent.as_ref().zip(self.host.answering());
+            let unsent = self.exchange.unsent.as_ref();
             let contended = async {
-                let Some(((_, is_long), (answering, peer))) = unsent else {
+                let Some((_, is_long)) = unsent else {
                     return std::future::pending().await;
                 };
                 loop {
                     tokio::time::sleep(CONTENDED_WRITE).await;
-                    if answering.is_contended(peer, *is_long) {
+                    if self.host.is_contended(*is_long) {
                         return;
                     }
                 }

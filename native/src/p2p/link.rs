@@ -29,9 +29,9 @@ const CHUNKS: Sizes = Sizes { all: rootlight_p2p::chunk::limits::MAX_IN_FLIGHT, 
 const MAX_ORDERS: usize = 64;
 
 /// A connection that is ready.
-pub(super) struct Link {
+pub(crate) struct Link {
     /// What the peer said of itself.
-    pub(super) peer: Peer,
+    pub(crate) peer: Peer,
     own: mpsc::Sender<Order>,
     callers: mpsc::Sender<Order>,
     ended: watch::Receiver<Option<CloseReason>>,
@@ -49,7 +49,7 @@ impl Link {
     ///
     /// # Errors
     /// The connection ended before.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         mut stream: TcpStream,
         mut session: Session,
         host: Arc<dyn Host>,
@@ -116,7 +116,7 @@ impl Link {
     }
 
     /// Sends a message without an id.
-    pub(super) async fn push(&self, asker: Option<Asker>, push: Push<'_>) -> Result<(), PeerError> {
+    pub(crate) async fn push(&self, asker: Option<Asker>, push: Push<'_>) -> Result<(), PeerError> {
         let what = What::Push(Message::Push(push).encode());
         let (reply, sent) = oneshot::channel();
         self.order(Order { asker, what, reply, place: None }).await?;
@@ -124,7 +124,7 @@ impl Link {
     }
 
     /// Waits until the connection has ended.
-    pub(super) async fn ended(&self) -> CloseReason {
+    pub(crate) async fn ended(&self) -> CloseReason {
         let mut ended = self.ended.clone();
         match ended.wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or(CloseReason::Silence),

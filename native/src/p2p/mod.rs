@@ -40,6 +40,9 @@ mod upstream;
 
 pub(crate) use answering::wait_out_of_turn;
 
+pub(crate) use connection::{Answer, Asked, Host, LONGEST_UNASKED};
+pub(crate) use link::Link;
+
 pub use address::{PeerAddress, PeerAddressError};
 pub use chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead, SharedChain, TakeBlock};
 pub use error::PeerError;

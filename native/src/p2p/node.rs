@@ -111,11 +111,11 @@ impl Identity {
         self.key.id()
     }
 
-    pub(super) fn key(&self) -> &NodeKey {
+    pub(crate) fn key(&self) -> &NodeKey {
         &self.key
     }
 
-    pub(super) fn config(&self) -> &SessionConfig {
+    pub(crate) fn config(&self) -> &SessionConfig {
         &self.config
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
+use futures::future::BoxFuture;
 use quick_cache::sync::Cache;
 use rootlight::types::{Asker, BlockRef};
 use rootlight_p2p::message::{Items, Message, Parent, Push, Request, Status, list_payload};
@@ -18,13 +19,10 @@ use tracing::{debug, warn};
 
 use super::answering::Answering;
 use super::chain::{MAX_PENDING, ServedHead, SharedChain};
-use super::connection::{Host, LONGEST_UNASKED};
-use super::error::PeerError;
-use super::link::Link;
-use super::node::Identity;
 use super::respond::respond;
 use super::seats::{READY, SHAKING, Seat, Seats};
 use crate::caller_id::Peer;
+use crate::p2p::{Answer, Asked, Host, Identity, LONGEST_UNASKED, Link, PeerError};
 use crate::upstream::intake::Intake;
 
 /// Bytes that what all peers of one address send can take: the longest message, and its decoded form.
@@ -295,6 +293,19 @@ impl ServedPeer {
     fn useful(&self) {
         self.seat.get().iter().for_each(|seat| seat.useful());
     }
+
+    /// Answers a request with the payload of a message. `None` is no answer.
+    fn requested(&self, id: u64, request: Request) -> Option<Vec<u8>> {
+        respond(&*self.chain, id, request).inspect(|_| self.useful())
+    }
+
+    /// The message with a block. `None` is no answer.
+    fn block(&self, hash: B256) -> Option<Vec<u8>> {
+        let block = self.chain.block(hash)?.encode();
+        let payload = Message::Push(Push::Block(&block)).encode();
+        // The code takes a byte.
+        (payload.len() < MAX_FRAME_SENT).then_some(payload)
+    }
 }
 
 impl Host for ServedPeer {
@@ -310,18 +321,29 @@ impl Host for ServedPeer {
         }
     }
 
-    fn requested(&self, id: u64, request: Request) -> Option<Vec<u8>> {
-        respond(&*self.chain, id, request).inspect(|_| self.useful())
+    fn respond(self: Arc<Self>, asked: Asked) -> Option<BoxFuture<'static, Option<Answer>>> {
+        let host = self.clone();
+        let make = move || match asked {
+            Asked::Request { id, request } => host.requested(id, request),
+            Asked::Block(hash) => host.block(hash),
+        };
+        Some(Box::pin(async move { self.answering.answer(self.peer, room_of(&asked), make).await }))
     }
 
-    fn block(&self, hash: B256) -> Option<Vec<u8>> {
-        let block = self.chain.block(hash)?.encode();
-        let payload = Message::Push(Push::Block(&block)).encode();
-        // The code takes a byte.
-        (payload.len() < MAX_FRAME_SENT).then_some(payload)
+    fn is_contended(&self, is_long: bool) -> bool {
+        self.answering.is_contended(self.peer, is_long)
     }
+}
 
-    fn answering(&self) -> Option<(Arc<Answering>, Peer)> {
-        Some((self.answering.clone(), self.peer))
+/// The bytes that are held while the response is made. A block is rarely longer than this; if one is, more are taken.
+const fn room_of(asked: &Asked) -> usize {
+    match asked {
+        // The blocks, and the message with them.
+        Asked::Request { request: Request::SnapBlocks { .. } | Request::SnapStatus, .. } => {
+            2 * MAX_FRAME_SENT
+        }
+        Asked::Request { request: Request::Chunk(_) | Request::Block(_) | Request::Body(_), .. }
+        | Asked::Block(_) => 1024 * 1024,
+        Asked::Request { .. } => 512 * 1024,
     }
 }
