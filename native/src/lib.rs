@@ -58,6 +58,7 @@ pub mod local;
 mod metrics;
 mod outside;
 pub mod p2p;
+pub mod peer_server;
 mod priority;
 mod processors;
 mod progress;

@@ -12,7 +12,8 @@ use rootlight::consensus::{Checkpoint, HeaderCandidate, verify_child};
 use rootlight::light::SyncOptions;
 use rootlight::types::{HeaderForm, SealedHeader};
 use rootlight_native::light::{LightOptions, LightService};
-use rootlight_native::p2p::{Identity, PeerAddress, PeerServer, PeerUpstream, StateNodes};
+use rootlight_native::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
+use rootlight_native::peer_server::PeerServer;
 use rootlight_native::service::Service as _;
 use rootlight_p2p::session::RateLimits;
 

@@ -7,7 +7,7 @@ use alloy_primitives::{B256, U256};
 use rootlight::consensus::Network;
 use rootlight::trie::NodeSource;
 use rootlight::types::{BlockRef, SealedHeader};
-use rootlight_native::p2p::{PeerChain, ServedBlock, ServedHead};
+use rootlight_native::peer_server::{PeerChain, ServedBlock, ServedHead};
 use tokio::sync::watch;
 
 use super::chain::{BELOW, Chain, NETWORK, START};

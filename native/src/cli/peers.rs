@@ -14,7 +14,8 @@ use super::error::CommandError;
 use crate::light::Start;
 use crate::local::LocalService;
 use crate::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions, start_slots};
-use crate::p2p::{Identity, LocalChain, PeerAddress, PeerServer, PeerUpstream, SharedChain, StateNodes};
+use crate::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
+use crate::peer_server::{LocalChain, PeerServer, SharedChain};
 use crate::upstream::SharedUpstream;
 
 /// Starts to dial the nodes that `--peer` names, and to find others where that is wanted; must be called inside a runtime.

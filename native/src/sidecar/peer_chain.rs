@@ -13,7 +13,7 @@ use tracing::debug;
 use super::service::SidecarService;
 use crate::caller_id::Peer;
 use crate::follow::{FetchError, WINDOW, fetch_block, fetch_blocks, fetch_header, fetch_headers};
-use crate::p2p::{PeerChain, ServedBlock, ServedHead, Submitter, TakeBlock, wait_out_of_turn};
+use crate::peer_server::{PeerChain, ServedBlock, ServedHead, Submitter, TakeBlock, wait_out_of_turn};
 use crate::service::Service as _;
 
 /// The chain of a [`SidecarService`]: headers that it has verified, older ones and bodies from its node, states from the

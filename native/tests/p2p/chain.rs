@@ -12,7 +12,8 @@ use rootlight::trie::NodeSource;
 use rootlight::types::rlp::Reader;
 use rootlight::types::{Block, BlockRef, SealedHeader};
 use rootlight_native::caller_id::Peer;
-use rootlight_native::p2p::{Identity, PeerAddress, PeerChain, PeerServer, ServedBlock, ServedHead};
+use rootlight_native::p2p::{Identity, PeerAddress};
+use rootlight_native::peer_server::{PeerChain, PeerServer, ServedBlock, ServedHead};
 use rootlight_p2p::session::RateLimits;
 use tokio::sync::watch;
 

@@ -11,7 +11,8 @@ use rootlight_native::light::{LightOptions, LightService};
 use rootlight_native::p2p::find::{
     CrawlOptions, Finder, FinderOptions, NodeBook, SlotOptions, Visited, crawl, read_kept, start_slots,
 };
-use rootlight_native::p2p::{Identity, PeerChain, PeerServer, StateNodes};
+use rootlight_native::p2p::{Identity, StateNodes};
+use rootlight_native::peer_server::{PeerChain, PeerServer};
 use rootlight_p2p::discovery::{Datagram, Endpoint, MessageId, Packet};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{NodeId, NodeKey};

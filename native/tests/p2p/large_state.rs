@@ -13,7 +13,7 @@ use rootlight::trie::{NodeSource, Trie};
 use rootlight::types::{Header, SealedHeader};
 use rootlight_native::caller_id::Peer;
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_native::p2p::{LocalChain, PeerChain, ServedBlock, ServedHead};
+use rootlight_native::peer_server::{LocalChain, PeerChain, ServedBlock, ServedHead};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -6,7 +6,7 @@ use alloy_primitives::{B256, U256};
 use rootlight::trie::NodeSource;
 use rootlight::types::SealedHeader;
 use rootlight_native::caller_id::Peer;
-use rootlight_native::p2p::{PeerChain, ServedBlock, ServedHead};
+use rootlight_native::peer_server::{PeerChain, ServedBlock, ServedHead};
 use tokio::sync::watch;
 
 use crate::chain::RecordedChain;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use rootlight::consensus::Checkpoint;
 use rootlight::light::SyncOptions;
 use rootlight_native::light::{LightOptions, LightService};
-use rootlight_native::p2p::{Identity, PeerAddress, PeerServer, PeerUpstream, StateNodes};
+use rootlight_native::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
+use rootlight_native::peer_server::PeerServer;
 use rootlight_native::service::Service as _;
 use serde_json::json;
 

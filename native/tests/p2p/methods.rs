@@ -12,7 +12,7 @@ use rootlight::exec::{CallPolicy, GenesisBlock};
 use rootlight::rpc::methods;
 use rootlight_native::light::LightService;
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_native::p2p::{LocalChain, PeerServer};
+use rootlight_native::peer_server::{LocalChain, PeerServer};
 use rootlight_native::service::Service;
 use rootlight_p2p::session::RateLimits;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rootlight::dev::Mining;
 use rootlight_native::light::LightService;
 use rootlight_native::local::{LocalOptions, LocalService};
-use rootlight_native::p2p::{LocalChain, PeerServer};
+use rootlight_native::peer_server::{LocalChain, PeerServer};
 use rootlight_native::service::Service;
 use serde_json::{Value, json};
 

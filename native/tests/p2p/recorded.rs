@@ -9,7 +9,8 @@ use alloy_primitives::{B256, hex, keccak256};
 use flate2::read::GzDecoder;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight_native::light::{LightOptions, LightService};
-use rootlight_native::p2p::{Identity, PeerAddress, PeerServer, PeerUpstream, StateNodes};
+use rootlight_native::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
+use rootlight_native::peer_server::PeerServer;
 use rootlight_native::service::Service;
 use rootlight_native::upstream::SharedUpstream;
 use rootlight_p2p::session::RateLimits;
@@ -121,7 +122,7 @@ async fn blocks_are_proven_and_receipts_are_refused_with_the_reason() {
     for number in [1u64, 60, 68, 70, 72, 74, 399, 400] {
         let answer = ask(&light, "eth_getBlockByNumber", json!([format!("{number:#x}"), true])).await;
         let block = &answer["result"];
-        let hash = rootlight_native::p2p::PeerChain::hash_at(&*chain, number).unwrap();
+        let hash = rootlight_native::peer_server::PeerChain::hash_at(&*chain, number).unwrap();
         assert_eq!(block["hash"], json!(hash), "{answer}");
         uncles += block["uncles"].as_array().unwrap().len();
     }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use alloy_primitives::hex;
 use flate2::read::GzDecoder;
-use rootlight_native::p2p::respond;
+use rootlight_native::peer_server::respond;
 use rootlight_p2p::message::{Message, Request};
 use serde_json::Value;
 

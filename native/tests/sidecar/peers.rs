@@ -6,9 +6,8 @@ use std::time::Duration;
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight_native::light::{LightOptions, LightService};
-use rootlight_native::p2p::{
-    Identity, PeerAddress, PeerChain as _, PeerServer, PeerUpstream, SharedChain, StateNodes, respond,
-};
+use rootlight_native::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
+use rootlight_native::peer_server::{PeerChain as _, PeerServer, SharedChain, respond};
 use rootlight_native::service::Service as _;
 use rootlight_native::sidecar::{NodeChain, SidecarOptions, SidecarService};
 use rootlight_p2p::message::{ChunkRequest, Message, Request, Response};
