@@ -42,31 +42,23 @@
 mod addresses;
 pub mod ban_guard;
 pub mod bans;
-pub mod budget;
-pub mod caller_id;
 pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;
-mod crowd;
 pub mod doctor;
-mod files;
 pub mod follow;
 pub mod index;
 pub mod keys;
 pub mod light;
 pub mod local;
 mod metrics;
-mod outside;
 pub mod p2p;
 pub mod peer_server;
-mod priority;
-mod processors;
 mod progress;
 pub mod record;
 mod recovery;
 #[cfg(feature = "rskj-store")]
 pub mod rskj_store;
-pub mod runs;
 #[cfg(feature = "cluster")]
 pub mod serve;
 pub mod server;
@@ -75,7 +67,8 @@ pub mod sidecar;
 pub mod store;
 #[cfg(unix)]
 mod unix_socket;
-mod unix_time;
 pub mod upstream;
 
+pub use rootlight_limits::{budget, caller_id, runs};
+pub(crate) use rootlight_limits::{crowd, files, outside, priority, processors, unix_time};
 pub use upstream::replay;

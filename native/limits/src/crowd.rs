@@ -9,14 +9,14 @@ use std::net::IpAddr;
 use rootlight::types::site;
 
 /// The number of places by site and by address.
-pub(crate) struct Crowd {
+pub struct Crowd {
     sites: BTreeMap<u64, usize>,
     addresses: BTreeMap<IpAddr, usize>,
 }
 
 impl Crowd {
     /// Counts the addresses of all that have a place.
-    pub(crate) fn of(holders: impl Iterator<Item = IpAddr>) -> Self {
+    pub fn of(holders: impl Iterator<Item = IpAddr>) -> Self {
         let mut crowd = Self { sites: BTreeMap::new(), addresses: BTreeMap::new() };
         for address in holders {
             *crowd.sites.entry(site(address)).or_default() += 1;
@@ -26,13 +26,13 @@ impl Crowd {
     }
 
     /// The places of the site of an address, and those of the address itself.
-    pub(crate) fn places(&self, address: IpAddr) -> (usize, usize) {
+    pub fn places(&self, address: IpAddr) -> (usize, usize) {
         let of_site = self.sites.get(&site(address)).copied().unwrap_or(0);
         (of_site, self.addresses.get(&address).copied().unwrap_or(0))
     }
 
     /// The places of a holder and of a newcomer: of their sites, or of their addresses if the site is the same.
-    pub(crate) fn compare(&self, holder: IpAddr, newcomer: IpAddr) -> (usize, usize) {
+    pub fn compare(&self, holder: IpAddr, newcomer: IpAddr) -> (usize, usize) {
         let (theirs, own) = (self.places(holder), self.places(newcomer));
         if site(holder) == site(newcomer) { (theirs.1, own.1) } else { (theirs.0, own.0) }
     }

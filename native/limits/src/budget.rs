@@ -69,32 +69,34 @@ pub fn upstreams() -> &'static Budget {
 }
 
 /// The part of all peers in the budget of upstream responses.
-pub(crate) fn peers() -> &'static Budget {
+pub fn peers() -> &'static Budget {
     &PEERS
 }
 
 /// The part of all callers in the budget of upstream responses.
-pub(crate) fn callers() -> &'static Budget {
+pub fn callers() -> &'static Budget {
     &CALLERS
 }
 
 /// The budget of what served peers send.
-pub(crate) fn served_peers() -> &'static Budget {
+pub fn served_peers() -> &'static Budget {
     &SERVED_PEERS
 }
 
 /// The bytes of the budget of upstream responses that one source can take.
-pub(crate) const fn of_one_source() -> usize {
+pub const fn of_one_source() -> usize {
     UPSTREAMS_EACH
 }
 
-/// For how long a budget counts as contended after a refusal.
+/// For how long a budget counts as contended after a refusal, in milliseconds.
 const REFUSAL_MS: u64 = 3_000;
-pub(crate) const REFUSAL: Duration = Duration::from_millis(REFUSAL_MS);
+
+/// For how long a budget counts as contended after a refusal.
+pub const REFUSAL: Duration = Duration::from_millis(REFUSAL_MS);
 
 /// The first unsent bytes of a connection are not counted. For all possible connections they make 64 MiB, and hardly any of
 /// them stay in memory, because the socket's send buffer takes more than this at once.
-pub(crate) const SMALL_ANSWER: usize = 16 * 1024;
+pub const SMALL_ANSWER: usize = 16 * 1024;
 
 /// The largest number of messages that wait for bytes of a budget while they are answered, and the time for which each
 /// waits.
@@ -111,19 +113,19 @@ pub async fn hold_answer(asker: Asker, bytes: usize) -> Option<Held> {
 }
 
 /// As [`hold_answer`], for an answer of any size.
-pub(crate) async fn hold_bytes(asker: Asker, bytes: usize) -> Option<Held> {
+pub async fn hold_bytes(asker: Asker, bytes: usize) -> Option<Held> {
     ANSWERS.take_soon(asker, bytes).await
 }
 
 /// Waits for bytes of the budget of answers for a run of an asker, as many as its answer may have; returns `None`
 /// after `limit`.
-pub(crate) async fn hold_run(asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
+pub async fn hold_run(asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
     ANSWERS.take_within(asker, bytes, limit).await
 }
 
 /// Whether somebody waits for bytes of the answer budget, or of a part of it that this asker can take. Clients of the
 /// asker that do not read their answers must then make room.
-pub(crate) fn answers_contended(asker: Asker) -> bool {
+pub fn answers_contended(asker: Asker) -> bool {
     ANSWERS.is_contended(asker)
 }
 
@@ -163,7 +165,7 @@ pub struct Held {
 
 /// A narrower limit that bytes of a budget also count in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Narrower {
+pub enum Narrower {
     /// The limit of a caller or of a source.
     Share = 0,
     /// The limit of all sources of a kind.
@@ -279,7 +281,7 @@ const MAX_PARTS: usize = 1_024;
 
 impl Shared {
     /// A budget of this many bytes, of which one caller gets `each`.
-    pub(crate) fn new(bytes: usize, each: usize) -> Self {
+    pub fn new(bytes: usize, each: usize) -> Self {
         Self { all: Budget::new(bytes), each, parts: Mutex::default() }
     }
 
@@ -319,7 +321,7 @@ impl Shared {
     }
 
     /// Whether somebody waits for bytes of this budget or of a part that the asker can take.
-    pub(crate) fn is_contended(&self, asker: Asker) -> bool {
+    pub fn is_contended(&self, asker: Asker) -> bool {
         let parts = self.parts();
         let is_contended = |asker: Asker| parts.get(&asker).is_some_and(|part| part.is_contended());
         self.all.is_contended() || is_contended(asker.number.into()) || is_contended(asker)
@@ -356,7 +358,7 @@ impl Held {
 
     /// Notes that the same bytes are also held in a narrower limit.
     #[must_use]
-    pub(crate) fn also(mut self, level: Narrower, narrower: Self) -> Self {
+    pub fn also(mut self, level: Narrower, narrower: Self) -> Self {
         self.narrower.extend(narrower.all.map(|permit| (level, permit)));
         self
     }
@@ -368,7 +370,7 @@ impl Held {
 
     /// Splits off at most `bytes`.
     #[must_use]
-    pub(crate) fn split(&mut self, bytes: usize) -> Self {
+    pub fn split(&mut self, bytes: usize) -> Self {
         let units = bytes.div_ceil(UNIT);
         let part =
             |permit: &mut OwnedSemaphorePermit, units: usize| permit.split(units.min(permit.num_permits()));
@@ -403,7 +405,7 @@ impl Held {
 }
 
 /// Milliseconds since some moment before the first call of this function, at least one.
-pub(crate) fn milliseconds() -> u64 {
+pub fn milliseconds() -> u64 {
     // Some tests stop the clock of their runtime, and so are behind others: all of them come after this moment.
     const BEFORE: Duration = Duration::from_secs(3_600);
     static START: LazyLock<Instant> =

@@ -6,7 +6,7 @@
 //! that cannot pause keeps to some of the processors, and as long as it runs, all other threads that answer requests keep
 //! to the others. With a single processor, and on other systems, nothing is divided.
 
-pub(crate) use sets::{Apart, join, time_used};
+pub use sets::{Apart, join, time_used};
 
 #[cfg(target_os = "linux")]
 mod sets {
@@ -87,7 +87,7 @@ mod sets {
 
     /// Notes that the calling thread serves connections or runs handlers. It first has the processors of the thread that
     /// started it.
-    pub(crate) fn join() {
+    pub fn join() {
         MEMBER.with_borrow_mut(|member| {
             if member.is_some() {
                 return;
@@ -103,19 +103,19 @@ mod sets {
     }
 
     /// Returns the processor time that the calling thread has used.
-    pub(crate) fn time_used() -> Duration {
+    pub fn time_used() -> Duration {
         let used = clock_gettime(ClockId::ThreadCPUTime);
         Duration::try_from(used).unwrap_or_default()
     }
 
     /// Work that cannot pause, on the thread that makes this value and drops it.
     #[derive(Debug)]
-    pub(crate) struct Apart(());
+    pub struct Apart(());
 
     impl Apart {
         /// Binds the calling thread to the processors for work that cannot pause, and the other threads that answer
         /// requests to the rest.
-        pub(crate) fn begin() -> Self {
+        pub fn begin() -> Self {
             if let Some(sets) = sets() {
                 let mut state = state();
                 state.running = state.running.saturating_add(1);
@@ -198,20 +198,20 @@ mod sets {
     use std::time::Duration;
 
     /// Does nothing on this system.
-    pub(crate) fn join() {}
+    pub fn join() {}
 
     /// Zero on this system, where nothing is divided.
-    pub(crate) fn time_used() -> Duration {
+    pub fn time_used() -> Duration {
         Duration::ZERO
     }
 
     /// Work that cannot pause, which runs on any processor of this system.
     #[derive(Debug)]
-    pub(crate) struct Apart(());
+    pub struct Apart(());
 
     impl Apart {
         /// Does nothing on this system.
-        pub(crate) fn begin() -> Self {
+        pub fn begin() -> Self {
             Self(())
         }
     }

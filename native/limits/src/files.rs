@@ -19,7 +19,7 @@ const TRIES: usize = 8;
 
 /// A file that does not have its name yet. Dropping it removes it.
 #[derive(Debug)]
-pub(crate) struct NewFile {
+pub struct NewFile {
     /// Where the file is now; `None` once it has its name.
     path: Option<PathBuf>,
     file: File,
@@ -28,7 +28,7 @@ pub(crate) struct NewFile {
 impl NewFile {
     /// Makes a file beside `path`, with an ending that says that it is not complete. A file with a secret is for its owner
     /// only.
-    pub(crate) fn beside(path: &Path, is_secret: bool) -> io::Result<Self> {
+    pub fn beside(path: &Path, is_secret: bool) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -40,7 +40,7 @@ impl NewFile {
     }
 
     /// Gives the file its name, once its contents are on the disk. A file of this name is replaced.
-    pub(crate) fn replace(mut self, path: &Path) -> io::Result<()> {
+    pub fn replace(mut self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         if let Some(own) = &self.path {
             fs::rename(own, path)?;
@@ -80,21 +80,21 @@ impl Drop for NewFile {
 }
 
 /// Writes a file: it is complete, or what it was before.
-pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut new = NewFile::beside(path, false)?;
     new.write_all(contents)?;
     new.replace(path)
 }
 
 /// Writes a file with a secret for its owner only, unless there is a file already.
-pub(crate) fn write_secret_once(path: &Path, contents: &[u8]) -> io::Result<()> {
+pub fn write_secret_once(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut new = NewFile::beside(path, true)?;
     new.write_all(contents)?;
     new.keep_older(path)
 }
 
 /// Makes something under a random name in the folder of `path`. `make` must fail if the name is taken.
-pub(crate) fn make_beside<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
+pub fn make_beside<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
     for _ in 0..TRIES {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -111,7 +111,7 @@ pub(crate) fn make_beside<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>)
 ///
 /// # Errors
 /// The mode gives more, or cannot be read. The text says what to do.
-pub(crate) fn check_secret(file: &File) -> io::Result<()> {
+pub fn check_secret(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

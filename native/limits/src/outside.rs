@@ -6,17 +6,17 @@
 use std::fmt::{self, Display, Write};
 
 /// Longest text in a log line or in a message, in bytes. Longer reasons, such as a revert's, are in the response.
-pub(crate) const LINE: usize = 1_000;
+pub const LINE: usize = 1_000;
 
 /// Longest text in a table beside others, in bytes.
-pub(crate) const CELL: usize = 200;
+pub const CELL: usize = 200;
 
 /// What follows a text that was cut.
 const CUT: &str = "...";
 
 /// Whether a character is not seen as itself: controls, separators of lines, marks of direction, and characters without a
 /// width (general categories Cc, Cf, Zl, Zp, variation selectors and the fillers that show nothing).
-pub(crate) const fn is_unseen(character: char) -> bool {
+pub const fn is_unseen(character: char) -> bool {
     matches!(
         character,
         '\0'..='\u{1f}'
@@ -51,24 +51,24 @@ pub(crate) const fn is_unseen(character: char) -> bool {
 }
 
 /// A text of one line, in which characters that are not seen have the escapes of JSON.
-pub(crate) struct Outside<T> {
+pub struct Outside<T> {
     text: T,
     most: usize,
     keeps_lines: bool,
 }
 
 /// A text from outside as a part of a log line or of a message.
-pub(crate) const fn outside<T: Display>(text: T) -> Outside<T> {
+pub const fn outside<T: Display>(text: T) -> Outside<T> {
     Outside { text, most: LINE, keeps_lines: false }
 }
 
 /// A text from outside as a part of a table.
-pub(crate) const fn cell<T: Display>(text: T) -> Outside<T> {
+pub const fn cell<T: Display>(text: T) -> Outside<T> {
     Outside { text, most: CELL, keeps_lines: false }
 }
 
 /// A whole output of this program, whose own line breaks and tabs stay. JSON stays JSON of the same meaning.
-pub(crate) const fn output<T: Display>(text: T) -> Outside<T> {
+pub const fn output<T: Display>(text: T) -> Outside<T> {
     Outside { text, most: usize::MAX, keeps_lines: true }
 }
 

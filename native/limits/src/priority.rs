@@ -15,7 +15,7 @@ use crate::processors::{self, Apart};
 
 /// Longest JSON text that is read on a thread that serves connections, in bytes; reading it takes well below
 /// a millisecond.
-pub(crate) const SHORT_JSON: usize = 64 * 1024;
+pub const SHORT_JSON: usize = 64 * 1024;
 
 /// How much nicer (nice(2)) the threads that run handlers are than the threads that serve connections.
 /// Without the difference, a brief message would wait for the end of a run's time slice when all processors
@@ -79,7 +79,7 @@ impl Moment {
 
 /// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
 /// many run at the same time. The work calls [`pause`] often, if it can. `asker` is the client address that it is for.
-pub(crate) fn spawn_lowered<T: Send + 'static>(
+pub fn spawn_lowered<T: Send + 'static>(
     asker: Option<Asker>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
@@ -91,7 +91,7 @@ pub(crate) fn spawn_lowered<T: Send + 'static>(
 
 /// Runs work that takes long and cannot pause on a thread of its own, of even lower priority. Returns `None` if the work
 /// panics or there is no thread for it.
-pub(crate) async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, result) = oneshot::channel();
     let run = move || {
         lower_by(LAST);
@@ -108,7 +108,7 @@ pub(crate) async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 
 /// Does work that may be `long` on this thread. Meanwhile another thread does what else this one has to do, if the
 /// runtime has several.
-pub(crate) fn in_place<T>(long: bool, work: impl FnOnce() -> T) -> T {
+pub fn in_place<T>(long: bool, work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     let several = |handle: Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
     match long && Handle::try_current().is_ok_and(several) {
@@ -118,13 +118,13 @@ pub(crate) fn in_place<T>(long: bool, work: impl FnOnce() -> T) -> T {
 }
 
 /// Whether long work occupies all processors.
-pub(crate) fn is_busy() -> bool {
+pub fn is_busy() -> bool {
     AT_WORK.load(Ordering::Relaxed) >= processors()
 }
 
 /// Notes that the long work of this thread cannot pause: until it ends, it keeps to processors on which no thread serves
 /// connections. Does nothing on a thread that does other work.
-pub(crate) fn cannot_pause() {
+pub fn cannot_pause() {
     if !WORKS.get() {
         return;
     }
@@ -135,7 +135,7 @@ pub(crate) fn cannot_pause() {
 
 /// Lets other threads run, if long work occupies all processors and this thread has run for [`PAUSE`]. Otherwise
 /// does nothing, because a pause gives processor time to other programs.
-pub(crate) fn pause() {
+pub fn pause() {
     if !is_busy() {
         LAST_PAUSE.set(None);
         return;
@@ -179,7 +179,7 @@ fn is_remembered(asker: Asker, now: Instant) -> bool {
 }
 
 /// The number of processors that this process may use.
-pub(crate) fn processors() -> usize {
+pub fn processors() -> usize {
     static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
@@ -210,7 +210,7 @@ impl Drop for RunningThread {
 
 /// Lowers the priority of the calling thread, once. Only threads for CPU work may call this, because the
 /// priority cannot be raised again.
-pub(crate) fn lower() {
+pub fn lower() {
     thread_local! {
         static LOWERED: Cell<bool> = const { Cell::new(false) };
     }

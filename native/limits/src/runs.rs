@@ -85,7 +85,7 @@ type Waiting = Turns<u64, VecDeque<oneshot::Sender<Place>>>;
 
 /// A queue of waiting runs, and the key that was served last; the next key in order is served next.
 #[derive(Debug)]
-pub(crate) struct Turns<K, V> {
+pub struct Turns<K, V> {
     waiting: BTreeMap<K, V>,
     last: Option<K>,
 }
@@ -117,14 +117,14 @@ impl Runs {
 
     /// Places for work that cannot pause for others (`priority::pause`): one processor less than this machine
     /// has.
-    pub(crate) fn without_pauses() -> Arc<Self> {
+    pub fn without_pauses() -> Arc<Self> {
         let processors = priority::processors();
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
     /// The places for messages of megabytes, whose parameters take tens of MiB: two for one address, and one that it leaves
     /// to others.
-    pub(crate) fn for_long_messages() -> Arc<Self> {
+    pub fn for_long_messages() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), fresh: 2, busy: 1 })
     }
 
@@ -277,12 +277,12 @@ impl Lane {
 
 impl<K: Ord + Copy, V: Default> Turns<K, V> {
     /// What waits under a key.
-    pub(crate) fn of(&mut self, key: K) -> &mut V {
+    pub fn of(&mut self, key: K) -> &mut V {
         self.waiting.entry(key).or_default()
     }
 
     /// Returns all entries in the order of their turns.
-    pub(crate) fn in_turn(&self) -> impl Iterator<Item = (&K, &V)> {
+    pub fn in_turn(&self) -> impl Iterator<Item = (&K, &V)> {
         let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let first = self.last.map(|last| self.waiting.range(..=last));
         self.waiting.range((after, Bound::Unbounded)).chain(first.into_iter().flatten())
@@ -298,11 +298,7 @@ impl<K: Ord + Copy, V: Default> Turns<K, V> {
 
     /// Serves one entry. `take` returns a value, and whether nothing waits under its key any more. Returns
     /// the value, and whether the whole queue is empty.
-    pub(crate) fn serve<T>(
-        &mut self,
-        key: K,
-        take: impl FnOnce(&mut V) -> (Option<T>, bool),
-    ) -> (Option<T>, bool) {
+    pub fn serve<T>(&mut self, key: K, take: impl FnOnce(&mut V) -> (Option<T>, bool)) -> (Option<T>, bool) {
         let Some(value) = self.waiting.get_mut(&key) else { return (None, self.waiting.is_empty()) };
         let (taken, is_empty) = take(value);
         self.last = Some(key);
