@@ -52,10 +52,8 @@ pub mod keys;
 pub mod light;
 pub mod local;
 mod metrics;
-pub mod p2p;
 pub mod peer_server;
 mod progress;
-pub mod record;
 mod recovery;
 #[cfg(feature = "rskj-store")]
 pub mod rskj_store;
@@ -67,8 +65,8 @@ pub mod sidecar;
 pub mod store;
 #[cfg(unix)]
 mod unix_socket;
-pub mod upstream;
 
 pub use rootlight_limits::{budget, caller_id, runs};
 pub(crate) use rootlight_limits::{crowd, files, outside, priority, processors, unix_time};
-pub use upstream::replay;
+pub use rootlight_upstream as upstream;
+pub use rootlight_upstream::{p2p, record, replay};
