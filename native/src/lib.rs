@@ -39,19 +39,15 @@
 //! # }
 //! ```
 
-mod addresses;
 pub mod ban_guard;
-pub mod bans;
 pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod doctor;
 pub mod follow;
 pub mod index;
-pub mod keys;
 pub mod light;
 pub mod local;
-mod metrics;
 pub mod peer_server;
 mod progress;
 mod recovery;
@@ -59,14 +55,13 @@ mod recovery;
 pub mod rskj_store;
 #[cfg(feature = "cluster")]
 pub mod serve;
-pub mod server;
-pub mod service;
 pub mod sidecar;
 pub mod store;
-#[cfg(unix)]
-mod unix_socket;
 
 pub use rootlight_limits::{budget, caller_id, runs};
 pub(crate) use rootlight_limits::{crowd, files, outside, priority, processors, unix_time};
+pub use rootlight_server as server;
+pub(crate) use rootlight_server::metrics;
+pub use rootlight_server::{bans, keys, service};
 pub use rootlight_upstream as upstream;
 pub use rootlight_upstream::{p2p, record, replay};

@@ -17,7 +17,7 @@ mod foreign;
 mod front_ends;
 // The model of the script that counts.
 #[allow(dead_code)]
-#[path = "../../src/keys/gcra.rs"]
+#[path = "../../server/src/keys/gcra.rs"]
 mod gcra;
 mod heads;
 mod kept;
