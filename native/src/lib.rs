@@ -39,27 +39,18 @@
 //! # }
 //! ```
 
-pub mod ban_guard;
 pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod doctor;
-pub mod follow;
-pub mod index;
-pub mod light;
-pub mod local;
-pub mod peer_server;
-mod progress;
-mod recovery;
-#[cfg(feature = "rskj-store")]
-pub mod rskj_store;
 #[cfg(feature = "cluster")]
 pub mod serve;
-pub mod sidecar;
-pub mod store;
 
 pub use rootlight_limits::{budget, caller_id, runs};
-pub(crate) use rootlight_limits::{crowd, files, outside, priority, processors, unix_time};
+pub(crate) use rootlight_limits::{files, outside, processors, unix_time};
+#[cfg(feature = "rskj-store")]
+pub use rootlight_node::rskj_store;
+pub use rootlight_node::{ban_guard, follow, index, light, local, peer_server, sidecar, store};
 pub use rootlight_server as server;
 pub(crate) use rootlight_server::metrics;
 pub use rootlight_server::{bans, keys, service};
