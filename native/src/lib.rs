@@ -40,19 +40,18 @@
 //! ```
 
 pub mod cli;
-#[cfg(feature = "cluster")]
-pub mod cluster;
 pub mod doctor;
-#[cfg(feature = "cluster")]
-pub mod serve;
 
+#[cfg(feature = "cluster")]
+pub use rootlight_cluster as cluster;
+#[cfg(feature = "cluster")]
+pub use rootlight_cluster::serve;
 pub use rootlight_limits::{budget, caller_id, runs};
 pub(crate) use rootlight_limits::{files, outside, processors, unix_time};
 #[cfg(feature = "rskj-store")]
 pub use rootlight_node::rskj_store;
 pub use rootlight_node::{ban_guard, follow, index, light, local, peer_server, sidecar, store};
 pub use rootlight_server as server;
-pub(crate) use rootlight_server::metrics;
 pub use rootlight_server::{bans, keys, service};
 pub use rootlight_upstream as upstream;
 pub use rootlight_upstream::{p2p, record, replay};

@@ -170,7 +170,7 @@ impl Model {
         config.limits.command = Duration::from_secs(60);
         let store = HotStore::connect(&config).await.unwrap();
         // The clock and the server are the model's.
-        let text = include_str!("../../src/serve/heads.lua")
+        let text = include_str!("../../cluster/src/serve/heads.lua")
             .replace("redis.call('TIME')", "{ARGV[12], ARGV[13]}")
             .replace("redis.pcall('INFO', 'server')", "'run_id:' .. ARGV[14]");
         let script = Script::new(&text);

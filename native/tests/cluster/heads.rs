@@ -49,7 +49,7 @@ impl World {
     async fn new(name: &str) -> Option<Self> {
         let servers = cluster()?;
         let store = servers.connect(&format!("heads-{name}")).await;
-        let script = Script::new(include_str!("../../src/serve/heads.lua"));
+        let script = Script::new(include_str!("../../cluster/src/serve/heads.lua"));
         let world = Self { store, script, _servers: servers };
         for name in ["a", "b"] {
             world.report(name, "", (0, false), ONE).await;
@@ -264,7 +264,7 @@ async fn a_lead_and_a_filter_that_somebody_has_taken_for_ever_are_free() {
     let Some(world) = World::new("taken").await else { return };
     let store = &world.store;
     let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
-    let script = Script::new(include_str!("../../src/serve/lead.lua"));
+    let script = Script::new(include_str!("../../cluster/src/serve/lead.lua"));
     let lead = async |name: &str| {
         store.script::<u8>(&script, "lead:1", &texts(&[name, "60000", "1"])).await.unwrap()
     };
@@ -276,7 +276,7 @@ async fn a_lead_and_a_filter_that_somebody_has_taken_for_ever_are_free() {
     store.command::<u8>("HSET", "lead:1", &texts(&["x", "y"])).await.unwrap();
     assert_eq!((lead("a").await, lead("b").await), (1, 0));
 
-    let script = Script::new(include_str!("../../src/serve/take.lua"));
+    let script = Script::new(include_str!("../../cluster/src/serve/take.lua"));
     let take = async |name: &str| {
         let answer: Vec<Value> =
             store.script(&script, "f:1", &texts(&[name, "60000", "60000"])).await.unwrap();

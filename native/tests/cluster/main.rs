@@ -5,7 +5,7 @@ mod admin;
 mod admin_program;
 // What front ends decide, for the model of them.
 #[allow(dead_code)]
-#[path = "../../src/serve/agreed.rs"]
+#[path = "../../cluster/src/serve/agreed.rs"]
 mod agreed;
 mod agreement;
 mod commands;

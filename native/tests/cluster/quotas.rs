@@ -16,7 +16,7 @@ use crate::setup::{Service, charge};
 
 /// The script, whose first line takes the time from its last two arguments.
 fn script_with_time() -> Script {
-    let text = include_str!("../../src/cluster/keys/take.lua");
+    let text = include_str!("../../cluster/src/keys/take.lua");
     // A script that begins anew has the same time.
     let timed = "local now = {KEYS[2] or table.remove(ARGV), KEYS[3] or table.remove(ARGV)}
 KEYS[2], KEYS[3] = now[1], now[2]";
