@@ -36,7 +36,7 @@ struct Entry {
 }
 
 /// What a key takes besides its texts, in bytes: the record, its place in the cache, and what the allocator adds to each of
-/// its parts. Measured with a million keys (`native/tests/cluster/million.rs`).
+/// its parts. Measured with a million keys (`native/cli/tests/cluster/million.rs`).
 const OVERHEAD: usize = 560;
 
 #[derive(Clone)]
