@@ -1,7 +1,7 @@
 //! The core of Rootlight: a light client, a development chain and a verifier for [Rootstock](https://rootstock.io).
 //!
 //! The core has no I/O, no clock and no threads. A host passes bytes, the time and randomness in, and gets proven facts,
-//! JSON-RPC answers and the requests to send next. The program `rootlight` (crate `rootlight-native`) is such a host, and
+//! JSON-RPC answers and the requests to send next. The program `rootlight` (crate `rootlight-cli`) is such a host, and
 //! so is the npm package.
 //!
 //! # A development chain inside a test

@@ -1,7 +1,7 @@
 //! Rows of the index of logs: stored bytes under a key.
 
 use roaring::RoaringBitmap;
-use rootlight_native::index::{decode_row, encode_row};
+use rootlight_node::index::{decode_row, encode_row};
 
 use crate::limit::with_at_most;
 

@@ -19,6 +19,7 @@ pub mod receipt;
 mod recovery;
 pub mod rlp;
 mod sender;
+mod site;
 pub mod transaction;
 
 pub use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
@@ -36,4 +37,5 @@ pub use receipt::Receipt;
 pub(crate) use recovery::HALF_ORDER;
 pub(crate) use recovery::{RecoveryId, recover};
 pub use sender::SenderError;
+pub use site::site;
 pub use transaction::{REMASC_ADDRESS, Transaction};

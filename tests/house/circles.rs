@@ -9,11 +9,16 @@ use crate::modules::Modules;
 /// A crate's source folder, and the name by which its own tests import it.
 type Crate = (&'static str, &'static str);
 
-const CRATES: [Crate; 8] = [
+const CRATES: [Crate; 13] = [
     ("src", "rootlight"),
     ("p2p/src", "rootlight_p2p"),
     ("index/src", "rootlight_index"),
-    ("native/src", "rootlight_native"),
+    ("native/limits/src", "rootlight_limits"),
+    ("native/upstream/src", "rootlight_upstream"),
+    ("native/server/src", "rootlight_server"),
+    ("native/node/src", "rootlight_node"),
+    ("native/cluster/src", "rootlight_cluster"),
+    ("native/cli/src", "rootlight_cli"),
     ("pkg/wasm/src", "rootlight_wasm"),
     ("xtask/src", "xtask"),
     ("bench/src", "rootlight_bench"),

@@ -26,8 +26,21 @@ const LAYERS: [&str; 12] = [
 const MAX_LINES: usize = 600;
 
 /// Source folders whose files are measured.
-const MEASURED: [&str; 8] =
-    ["src", "p2p/src", "index/src", "native/src", "pkg", "xtask/src", "bench/src", "bench/fleet/src"];
+const MEASURED: [&str; 13] = [
+    "src",
+    "p2p/src",
+    "index/src",
+    "native/limits/src",
+    "native/upstream/src",
+    "native/server/src",
+    "native/node/src",
+    "native/cluster/src",
+    "native/cli/src",
+    "pkg",
+    "xtask/src",
+    "bench/src",
+    "bench/fleet/src",
+];
 
 fn level(layer: &str) -> Option<usize> {
     LAYERS.iter().position(|name| *name == layer)

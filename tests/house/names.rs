@@ -1,6 +1,6 @@
 //! Names that users rely on and that no compiler compares: methods, metrics, tables of stores, exit codes and exports of the
 //! npm package. The file `api/names.txt` lists these names. `api/commands.txt` lists commands and flags
-//! (`native/tests/program/names.rs`).
+//! (`native/cli/tests/program/names.rs`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +11,9 @@ use serde_json::Value;
 use crate::layering::root;
 use crate::modules::rust_files;
 
+/// The folders of the crates below `native`.
+const NATIVE: [&str; 6] = ["limits", "upstream", "server", "node", "cluster", "cli"];
+
 /// The sources of a folder without the tests at their ends.
 fn sources(folder: &str) -> Vec<String> {
     let read = |path: PathBuf| {
@@ -18,6 +21,11 @@ fn sources(folder: &str) -> Vec<String> {
         source.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned()
     };
     rust_files(&root().join(folder)).into_iter().map(read).collect()
+}
+
+/// The sources of the crates below `native`.
+fn native() -> Vec<String> {
+    NATIVE.iter().flat_map(|name| sources(&format!("native/{name}/src"))).collect()
 }
 
 /// The texts between each `before` and the next `end`.
@@ -36,7 +44,7 @@ fn metrics() -> BTreeSet<String> {
     let is_name =
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b"_".contains(&b));
     let mut names = BTreeSet::new();
-    for source in sources("native/src").iter().filter(|source| source.contains("egist")) {
+    for source in native().iter().filter(|source| source.contains("egist")) {
         let texts: Vec<&str> = source.split('"').collect();
         for window in texts.windows(3) {
             let [name, between, help] = window else { continue };
@@ -56,13 +64,13 @@ fn metrics() -> BTreeSet<String> {
 }
 
 fn tables() -> BTreeSet<String> {
-    let sources = sources("native/src");
+    let sources = native();
     let names = sources.iter().flat_map(|source| between(source, "TableDefinition::new(\"", '"'));
     names.map(|name| format!("table {name}")).collect()
 }
 
 fn exit_codes() -> BTreeSet<String> {
-    let sources = sources("native/src/cli");
+    let sources = sources("native/cli/src");
     let codes = sources.iter().flat_map(|source| between(source, "ExitCode::from(", ')'));
     codes.filter(|code| code.parse::<u8>().is_ok()).map(|code| format!("exit code {code}")).collect()
 }

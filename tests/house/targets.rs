@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders whose subfolders with a `main.rs` are test targets.
-const TEST_FOLDERS: [&str; 4] = ["tests", "p2p/tests", "index/tests", "native/tests"];
+const TEST_FOLDERS: [&str; 4] = ["tests", "p2p/tests", "index/tests", "native/cli/tests"];
 
 /// Modules that several targets include by `#[path]`.
 const SHARED: [&str; 2] = ["support", "common"];

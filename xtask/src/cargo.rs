@@ -124,7 +124,7 @@ pub(crate) fn program(log: &mut Log) -> Result<(), String> {
 /// the one that the crate brings takes a quarter of an hour.
 pub(crate) fn with_rocksdb(cmd: Cmd) -> Cmd {
     let cmd = cmd
-        .args(&["--features", "rootlight-native/rskj-store"])
+        .args(&["--features", "rootlight-cli/rskj-store"])
         .env("ROCKSDB_INCLUDE_DIR", tools::ROCKSDB_INCLUDE);
     match tools::rocksdb() {
         Some(folder) => cmd.env("ROCKSDB_LIB_DIR", folder),
@@ -141,13 +141,13 @@ mod tests {
     #[test]
     fn test_programs_are_read_from_the_messages_of_cargo() {
         let message = |test: bool, executable: Value| {
-            json!({"manifest_path": "/r/native/Cargo.toml", "target": {"name": "server"},
+            json!({"manifest_path": "/r/native/cli/Cargo.toml", "target": {"name": "server"},
                 "profile": {"test": test}, "executable": executable})
         };
         let server = TestProgram {
             name: "server".into(),
             file: "/r/target/server-1".into(),
-            folder: "/r/native".into(),
+            folder: "/r/native/cli".into(),
         };
         assert_eq!(TestProgram::read(&message(true, json!("/r/target/server-1"))), Some(server));
         assert_eq!(TestProgram::read(&message(false, json!("/r/target/rootlight"))), None, "a program");

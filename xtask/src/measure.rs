@@ -74,7 +74,7 @@ pub(crate) fn soak(minutes: &[&str]) -> ExitCode {
 
 /// `cargo xtask checkpoint ..`: runs the native host's example, which uses its upstreams and its light client.
 pub(crate) fn checkpoint(args: &[&str]) -> ExitCode {
-    let line = "cargo run --quiet --release --package rootlight-native --example propose_checkpoint --";
+    let line = "cargo run --quiet --release --package rootlight-cli --example propose_checkpoint --";
     exit_code(Cmd::new(line).args(args).run_attached())
 }
 
@@ -125,7 +125,7 @@ fn program() -> PathBuf {
 
 /// Builds the program as it is released, and these examples of the native crate.
 fn dist(examples: &[&str]) -> Cmd {
-    let build = Cmd::new("cargo build --locked --profile dist --package rootlight-native --bin rootlight");
+    let build = Cmd::new("cargo build --locked --profile dist --package rootlight-cli --bin rootlight");
     examples.iter().fold(build, |cmd, name| cmd.args(&["--example", name]))
 }
 

@@ -9,7 +9,17 @@ use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::Outcome;
 
 /// The published crates, in the order of publication. All other crates have `publish = false`.
-pub(crate) const PUBLISHED: [&str; 4] = ["rootlight", "rootlight-p2p", "rootlight-index", "rootlight-native"];
+pub(crate) const PUBLISHED: [&str; 9] = [
+    "rootlight",
+    "rootlight-p2p",
+    "rootlight-index",
+    "rootlight-limits",
+    "rootlight-upstream",
+    "rootlight-server",
+    "rootlight-node",
+    "rootlight-cluster",
+    "rootlight-cli",
+];
 
 /// Files that every package must contain.
 const NEEDED: [&str; 5] = ["Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];

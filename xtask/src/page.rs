@@ -59,7 +59,7 @@ pub(crate) fn test(log: &mut Log) -> Outcome {
 pub(crate) fn test_embedded(log: &mut Log) -> Outcome {
     npm_packages(log)?;
     build(log, &tested())?;
-    let program = Cmd::new("cargo build --locked --package rootlight-native --bin rootlight");
+    let program = Cmd::new("cargo build --locked --package rootlight-cli --bin rootlight");
     log.run(program.env("ROOTLIGHT_PAGE", tested()))?;
     log.run(tests().env("PAGE_EMBEDDED", "1")).map(|_| String::new())
 }

@@ -219,7 +219,7 @@ pub(crate) fn build(args: &[&str]) -> ExitCode {
         && run.step("setup: packages of the page", page::npm_packages)
         && run.step("page", page::for_program)
         && run.step("program", |log| {
-            plain(log, Cmd::new("cargo build --locked --release --package rootlight-native --bin rootlight"))
+            plain(log, Cmd::new("cargo build --locked --release --package rootlight-cli --bin rootlight"))
         });
     run.finish()
 }

@@ -2,6 +2,8 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use rootlight::types::site;
+
 use crate::rlpx::NodeId;
 
 /// The lowest port that is taken from another node's word: below are services of other kinds, to which a lie could make
@@ -91,16 +93,11 @@ pub fn one_owner(ip: IpAddr) -> u64 {
 
 /// The smaller and the larger network of an address: /24 and /16, in IPv6 /48 and /32.
 pub fn networks(ip: IpAddr) -> (u64, u64) {
-    match ip {
-        IpAddr::V4(ip) => {
-            let bits = u64::from(ip.to_bits());
-            ((bits >> 8) | (1 << 48), (bits >> 16) | (1 << 48))
-        }
-        IpAddr::V6(ip) => {
-            let bits = ip.to_bits();
-            (u64::try_from(bits >> 80).unwrap_or(0), u64::try_from(bits >> 96).unwrap_or(0))
-        }
-    }
+    let large = match ip {
+        IpAddr::V4(ip) => u64::from(ip.to_bits() >> 16) | (1 << 48),
+        IpAddr::V6(ip) => u64::try_from(ip.to_bits() >> 96).unwrap_or(0),
+    };
+    (site(ip), large)
 }
 
 #[cfg(test)]

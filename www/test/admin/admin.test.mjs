@@ -1,5 +1,5 @@
 // The admin page of a running front end in Chromium. The test of the program starts it, and names it by ADMIN_URL and
-// ADMIN_TOKEN (native/tests/cluster/admin_program.rs). ADMIN_PICTURES names a folder for pictures of the page.
+// ADMIN_TOKEN (native/cli/tests/cluster/admin_program.rs). ADMIN_PICTURES names a folder for pictures of the page.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';

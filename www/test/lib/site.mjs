@@ -16,11 +16,11 @@ export const EMBEDDED = process.env.PAGE_EMBEDDED === '1';
 
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
 
-/** The policy in native/src/server/page.rs, read from there so that the two cannot differ. */
+/** The policy in native/server/src/page.rs, read from there so that the two cannot differ. */
 async function policy() {
-  const source = await readFile(join(ROOT, 'native/src/server/page.rs'), 'utf8');
+  const source = await readFile(join(ROOT, 'native/server/src/page.rs'), 'utf8');
   const text = /const POLICY: &str = "([^;]*;[\s\S]*?)";/.exec(source)?.[1];
-  if (!text) throw new Error('no policy in native/src/server/page.rs');
+  if (!text) throw new Error('no policy in native/server/src/page.rs');
   return text.replaceAll(/\\\n\s*/g, '');
 }
 

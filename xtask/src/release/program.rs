@@ -89,7 +89,7 @@ pub(super) fn build(log: &mut Log, target: &Target) -> Outcome {
     let variable = target.triple.replace('-', "_");
     let cargo = format!("CARGO_TARGET_{}", variable.to_uppercase());
     let mut build =
-        Cmd::new("cargo build --profile dist --locked --package rootlight-native --bin rootlight --target")
+        Cmd::new("cargo build --profile dist --locked --package rootlight-cli --bin rootlight --target")
             .arg(target.triple)
             .env(&format!("{cargo}_RUSTFLAGS"), wasm::flags())
             .env("CARGO_PROFILE_DIST_STRIP", "symbols")

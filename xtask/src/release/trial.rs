@@ -20,7 +20,7 @@ const USER: &str = "65532:65532";
 /// Longest wait for an answer of the development chain.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The program's log line when it finds no certificate authorities (`native/src/upstream/tls.rs`).
+/// The program's log line when it finds no certificate authorities (`native/upstream/src/tls.rs`).
 const COMPILED_IN: &str = "no certificate authorities: those compiled in are used";
 
 /// Runs the program three times: its version, a development chain, and a connection with TLS.
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_program_logs_what_the_trial_expects() {
-        let source = crate::shell::root().join("native/src/upstream/tls.rs");
+        let source = crate::shell::root().join("native/upstream/src/tls.rs");
         let source = fs::read_to_string(source).expect("the file can be read");
         assert!(source.contains(COMPILED_IN));
     }

@@ -1,0 +1,184 @@
+//! `rootlight dev`, the default command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::dev::{DevAccounts, DevConfig, DevOptionError, DevOptions, Mining, rbtc};
+use rootlight::engine::DevNode;
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::store::{Persist, Store};
+use tracing::{error, info};
+
+use super::args::DevArgs;
+use super::error::CommandError;
+use super::runtime::runtime;
+use super::{banner, peers, serving, verify};
+
+/// Interval between checks of the clock; blocks are mined on whole seconds.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Longest genesis file, bytes.
+const GENESIS_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Runs the development chain.
+pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
+    let accounts = accounts(args)?;
+    let entropy = Entropy::from_system().map_err(CommandError::failed)?;
+    let genesis_time = genesis_time(args, moment(&entropy).now)?;
+    let config = config(args, &accounts, genesis_time)?;
+    let history = config.history;
+    let reference = args.genesis.as_deref() == Some("regtest");
+    let shown = banner::ShownAccounts::of(&config, &accounts, reference);
+    let mut node = DevNode::new(config, moment(&entropy)).map_err(CommandError::failed)?;
+    let persist = match &args.data_dir {
+        None => None,
+        Some(folder) => {
+            let genesis = node.chain_mut().view().head().hash();
+            let chain = node.chain_mut().local_mut();
+            let open = Store::opener_at(folder, genesis, genesis_time);
+            Some(Persist::restore(open, chain, history, true).map_err(CommandError::failed)?)
+        }
+    };
+    let network = node.chain_mut().view().network().clone();
+    let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, persist));
+    runtime()?.block_on(async {
+        let announce = move |endpoints: &serving::Endpoints| {
+            if !silent {
+                banner::print(&network, &shown, endpoints);
+            }
+        };
+        let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
+        let ticking = tokio::spawn(tick(service.clone()));
+        let served = serving::serve(service.clone(), &args.server, announce).await;
+        ticking.abort();
+        service.stop();
+        served
+    })
+}
+
+/// Mines when the clock says so, and tells subscribers of changes.
+async fn tick(service: Arc<LocalService>) {
+    loop {
+        tokio::time::sleep(TICK).await;
+        let shared = service.clone();
+        let ticked = tokio::task::spawn_blocking(move || {
+            shared.with_node(|node| {
+                let now = node.now();
+                node.dev().map(|chain| chain.tick(now))
+            })
+        });
+        match ticked.await {
+            Ok(Ok(Some(Err(failure)))) => error!("no block: {failure}"),
+            Ok(Err(failure)) => error!("{failure}"),
+            _ => {}
+        }
+    }
+}
+
+fn accounts(args: &DevArgs) -> Result<DevAccounts, CommandError> {
+    let mut accounts = DevAccounts { count: args.accounts, ..DevAccounts::default() };
+    if let Some(words) = &args.mnemonic {
+        check_mnemonic(words)?;
+        accounts.mnemonic.clone_from(words);
+    }
+    if let Some(balance) = &args.balance {
+        accounts.balance = rbtc(balance).map_err(wrong("--balance"))?;
+    }
+    Ok(accounts)
+}
+
+/// Refuses a mnemonic with a word outside BIP-39's English list or with a wrong checksum, because a mistyped
+/// word would derive other accounts.
+fn check_mnemonic(words: &str) -> Result<(), CommandError> {
+    let reason = match bip39::Mnemonic::parse_in_normalized(bip39::Language::English, words) {
+        Ok(_) => return Ok(()),
+        Err(bip39::Error::UnknownWord(index)) => {
+            format!("word {} is not in BIP-39's English list", index.saturating_add(1))
+        }
+        Err(bip39::Error::InvalidChecksum) => "the checksum is wrong; a word is missing or mistyped".into(),
+        Err(error) => error.to_string(),
+    };
+    Err(CommandError::Usage(format!("--mnemonic: {reason}")))
+}
+
+/// Converts an error of an option to a usage error that names its flag.
+fn wrong(flag: &'static str) -> impl Fn(DevOptionError) -> CommandError {
+    move |error| CommandError::Usage(format!("{flag}: {error}"))
+}
+
+/// Timestamp of block 0: the given one, that of the stored chain, or the present.
+fn genesis_time(args: &DevArgs, now: u64) -> Result<u64, CommandError> {
+    let stored = match &args.data_dir {
+        Some(folder) => Store::genesis_time(folder).map_err(CommandError::failed)?,
+        None => None,
+    };
+    Ok(args.genesis_time.or(stored).unwrap_or(now))
+}
+
+fn config(args: &DevArgs, accounts: &DevAccounts, genesis_time: u64) -> Result<DevConfig, CommandError> {
+    let genesis = match args.genesis.as_deref() {
+        Some(file) if file != "regtest" => Some(allocation(file)?),
+        named => named.map(Into::into),
+    };
+    let options = DevOptions {
+        accounts: accounts.clone(),
+        hardfork: args.hardfork.as_deref(),
+        genesis: genesis.as_deref(),
+        genesis_time: Some(genesis_time),
+        mining: Some(mining(args)?),
+    };
+    let mut config = options.config().map_err(|error| wrong(flag_of(&error))(error))?;
+    config.policy = args.calls.policy();
+    config.report_reverts = args.reject_failing;
+    config.history = Some(args.history);
+    let own = || format!("Rootlight/{}/{}/Rust/dev", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
+    config.version = args.client_version.clone().unwrap_or_else(own);
+    Ok(config)
+}
+
+fn flag_of(error: &DevOptionError) -> &'static str {
+    match error {
+        DevOptionError::Mnemonic => "--mnemonic",
+        DevOptionError::Accounts(_) => "--accounts",
+        DevOptionError::Genesis(_) => "--genesis",
+        _ => "--hardfork",
+    }
+}
+
+fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
+    if args.merge_mining {
+        info!("blocks come from an external miner: mnr_getWork and mnr_submitBitcoinBlock");
+        return Ok(Mining::Manual);
+    }
+    Mining::from_block_time(&args.block_time).map_err(wrong("--block-time"))
+}
+
+/// Reads an allocation file in the reference node's format.
+fn allocation(file: &str) -> Result<String, CommandError> {
+    let failed = |reason: String| CommandError::Usage(format!("--genesis {file:?}: {reason}"));
+    let bytes = verify::read_file(std::path::Path::new(file), GENESIS_BYTES)
+        .map_err(|error| failed(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mnemonic_with_a_wrong_word_or_checksum_is_refused() {
+        assert!(check_mnemonic(rootlight::dev::DEFAULT_MNEMONIC).is_ok());
+        let abandon = "abandon ".repeat(11);
+        assert!(check_mnemonic(&format!("  {abandon}about\n")).is_ok());
+        for (words, reason) in [
+            (format!("{abandon}abandon"), "checksum"),
+            (format!("abandon abandn {}", "abandon ".repeat(10)), "word 2 is not in"),
+            ("abandon about".into(), "word count"),
+            (String::new(), "word count"),
+        ] {
+            let error = check_mnemonic(&words).unwrap_err();
+            let CommandError::Usage(text) = &error else { panic!("{error:?}") };
+            assert!(text.starts_with("--mnemonic: ") && text.contains(reason), "{text}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Flags of discovery.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use rootlight::consensus::Network;
+use rootlight_p2p::network::PeerNetwork;
+use rootlight_upstream::p2p::find::{BootHost, FILE, Finder, FinderOptions, NodeBook};
+use tracing::info;
+
+use super::args::LightArgs;
+use super::error::CommandError;
+use super::find_args::FindArgs;
+
+/// Whether nodes are to be found: if the user names nobody to ask, or says so.
+pub(super) fn is_wanted(args: &LightArgs) -> bool {
+    args.discovery || (args.upstream.is_empty() && args.peer.is_empty())
+}
+
+/// The peer-to-peer network of a chain.
+pub(super) fn peer_network(network: &Network) -> Result<PeerNetwork, CommandError> {
+    PeerNetwork::of(network).ok_or_else(|| {
+        CommandError::Usage(format!(
+            "network {} has no known peer-to-peer network (only mainnet, testnet and regtest have one): name a JSON-RPC \
+             node with --upstream URL",
+            network.name
+        ))
+    })
+}
+
+/// The hosts to begin with. Without any, there must be nodes of an earlier run.
+pub(super) fn boot_hosts(
+    args: &FindArgs,
+    network: &Network,
+    folder: Option<&Path>,
+) -> Result<Vec<BootHost>, CommandError> {
+    let peers = peer_network(network)?;
+    if !args.bootnode.is_empty() {
+        return Ok(args.bootnode.clone());
+    }
+    let own = peers.boot_hosts.iter().map(|host| BootHost { host: (*host).to_owned(), port: peers.port });
+    let own: Vec<BootHost> = own.collect();
+    let kept = folder.is_some_and(|folder| folder.join(FILE).exists());
+    if own.is_empty() && !kept {
+        return Err(CommandError::Usage(format!(
+            "network {} has no boot hosts to find nodes with: name one with --bootnode HOST:PORT, a node with --peer \
+             ID@HOST:PORT, or a JSON-RPC node with --upstream URL",
+            network.name
+        )));
+    }
+    Ok(own)
+}
+
+/// Starts to find nodes; must be called inside a runtime.
+pub(super) async fn start(
+    args: &FindArgs,
+    network: &Network,
+    folder: Option<&Path>,
+) -> Result<Finder, CommandError> {
+    let peers = peer_network(network)?;
+    let boot = boot_hosts(args, network, folder)?;
+    let private = args.allow_private_peers || is_private(&peers);
+    let book = NodeBook::open(peers.id, private, folder);
+    info!(
+        "finding nodes of the peer-to-peer network: {} known, {} boot hosts",
+        book.nodes().len(),
+        boot.len()
+    );
+    let options = FinderOptions { bind: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), boot };
+    Finder::roam(options, Arc::new(book))
+        .await
+        .map_err(|error| CommandError::failed(format!("discovery: no UDP socket: {error}")))
+}
+
+/// Whether the nodes of a network are at private addresses: those of a network without boot hosts, regtest.
+pub(super) fn is_private(peers: &PeerNetwork) -> bool {
+    peers.boot_hosts.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_hosts_replace_those_of_the_network() {
+        let hosts = |network: &Network, named: &[&str]| {
+            let bootnode = named.iter().map(|text| text.parse().unwrap()).collect();
+            let args = FindArgs { bootnode, ..FindArgs::default() };
+            let hosts = boot_hosts(&args, network, None).map_err(|error| error.to_string())?;
+            Ok::<_, String>(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let (mainnet, testnet) =
+            (hosts(&Network::mainnet(), &[]).unwrap(), hosts(&Network::testnet(), &[]).unwrap());
+        assert_eq!((mainnet.len(), mainnet[0].as_str()), (16, "bootstrap01.rsk.co:5050"));
+        assert_eq!((testnet.len(), testnet[7].as_str()), (8, "bootstrap08.testnet.rsk.co:50505"));
+        assert_eq!(hosts(&Network::mainnet(), &["one:1", "[::2]:2"]).unwrap(), ["one:1", "[::2]:2"]);
+        assert_eq!(hosts(&Network::regtest(), &["127.0.0.1:7"]).unwrap(), ["127.0.0.1:7"]);
+        assert!(hosts(&Network::regtest(), &[]).unwrap_err().contains("--bootnode"));
+        assert!(hosts(&Network::devnet(), &["one:1"]).unwrap_err().contains("--upstream"));
+    }
+}

@@ -1,0 +1,182 @@
+//! The order of the steps, and who is asked.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{LocalBoxFuture, join_all};
+use rootlight_limits::unix_time::unix_time;
+use rootlight_node::light::Start;
+use rootlight_p2p::network::PeerNetwork;
+use rootlight_upstream::SharedUpstream;
+use rootlight_upstream::p2p::find::{Finder, SlotOptions, start_slots};
+use rootlight_upstream::p2p::{Identity, IdentityError, PeerAddress, PeerUpstream, StateNodes};
+use rootlight_upstream::record::{RecordError, RecordedUpstream, Recording};
+use tokio::time::Instant;
+
+use super::plan::Plan;
+use super::report::{Node, Outcome, PEERS, Report, Step, Steps, Subject};
+use super::{chain, nodes};
+
+/// Most nodes that are found and asked at a time.
+const SLOTS: usize = 4;
+
+/// Share of the time that finding nodes takes at most.
+const FINDING_SHARE: u32 = 3;
+
+/// The steps of peers, or of one upstream.
+type Source<'a> = LocalBoxFuture<'a, Vec<Step>>;
+
+/// Why nothing was tried.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoctorError {
+    /// There is no identity to show to nodes.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// A recording cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// Tries all steps, and tells of each when it ends; those of peers and of the upstreams go on at the same time. Must be
+/// called inside a runtime.
+///
+/// # Errors
+/// [`DoctorError`]; a step that fails is no error.
+pub async fn examine(plan: &Plan, tell: &mut dyn FnMut(&Step)) -> Result<Report, DoctorError> {
+    let (started, at) = (Instant::now(), unix_time());
+    let after = |time: Duration| started.checked_add(time).unwrap_or(started);
+    let until = after(plan.limit);
+    let mut steps = Steps { all: Vec::new(), tell };
+    let mut recordings = Recordings { plan, begun: Vec::new() };
+    let (mut sources, mut nodes) = (Vec::<Source<'_>>::new(), Vec::new());
+    if let Some(peers) = PeerNetwork::of(&plan.network) {
+        let finding = after(plan.limit.checked_div(FINDING_SHARE).unwrap_or_default());
+        let (finder, dialled) = nodes::find(plan, peers.id, &identity(plan)?, finding, &mut steps).await;
+        nodes = dialled;
+        sources.push(by_peers(plan, finder, &nodes, &mut recordings, until)?);
+    }
+    for (upstream, number) in plan.upstreams.iter().zip(1_u32..) {
+        let recorded = recordings.record(&format!("upstream-{number}"), vec![upstream.clone()])?;
+        sources.push(Box::pin(by_upstream(plan, recorded, until)));
+    }
+    for source in join_all(sources).await {
+        source.into_iter().for_each(|step| steps.add(step));
+    }
+    Ok(Report {
+        version: env!("CARGO_PKG_VERSION"),
+        network: plan.network.name.clone(),
+        chain_id: plan.network.chain_id,
+        started: at,
+        milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        proven_by: proven_by(&steps.all),
+        steps: steps.all,
+        nodes,
+        recordings: recordings.finish()?,
+    })
+}
+
+/// Who we are to nodes: someone new each time, because a node admits one connection of each key.
+fn identity(plan: &Plan) -> Result<Arc<Identity>, IdentityError> {
+    let genesis = match plan.start {
+        // A chain of tests may have another block 0 than its network's.
+        Start::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
+        _ => plan.network.genesis_hash,
+    };
+    Identity::open(&plan.network, genesis, None).map(Arc::new)
+}
+
+/// The steps of reading the chain from peers: those that are named, and some of those that were found.
+fn by_peers<'a>(
+    plan: &'a Plan,
+    finder: Option<Finder>,
+    nodes: &[Node],
+    recordings: &mut Recordings<'_>,
+    until: Instant,
+) -> Result<Source<'a>, DoctorError> {
+    let connected = nodes.iter().filter(|node| node.error.is_none()).count();
+    if connected == 0 {
+        let skip = |subject| Step::skipped(subject, PEERS, "no node shook hands");
+        let skipped = [Subject::Headers, Subject::Head, Subject::State].map(skip);
+        return Ok(Box::pin(async move { skipped.into() }));
+    }
+    let (identity, network, nodes) =
+        (identity(plan)?, Arc::new(plan.network.clone()), Arc::new(StateNodes::default()));
+    let dial = |peer: &PeerAddress| -> SharedUpstream {
+        Arc::new(PeerUpstream::new(identity.clone(), peer.clone(), network.clone(), nodes.clone()))
+    };
+    let mut upstreams: Vec<SharedUpstream> = plan.peers.iter().map(dial).collect();
+    if let Some(finder) = finder {
+        let avoid = plan.peers.iter().map(|peer| peer.id).collect();
+        let count = connected.min(SLOTS);
+        upstreams.extend(start_slots(finder, SlotOptions { count, identity, avoid, network, nodes }));
+    }
+    let upstreams = recordings.record(PEERS, upstreams)?;
+    Ok(Box::pin(async move { chain::read(plan, PEERS, upstreams, until).await }))
+}
+
+/// The steps of reading the chain from one upstream.
+async fn by_upstream(plan: &Plan, upstreams: Vec<SharedUpstream>, until: Instant) -> Vec<Step> {
+    let Some(upstream) = upstreams.first().cloned() else { return Vec::new() };
+    let reached = chain::chain_id(plan, &upstream).await;
+    let mut steps = match reached.outcome {
+        Outcome::Failed => {
+            let skip = |subject| Step::skipped(subject, upstream.name(), "the upstream is of no use");
+            [Subject::Headers, Subject::Head, Subject::State].map(skip).into()
+        }
+        Outcome::Ok | Outcome::Skipped => chain::read(plan, upstream.name(), upstreams, until).await,
+    };
+    steps.insert(0, reached);
+    steps
+}
+
+/// The sources that gave both a verified head and a proof of state.
+fn proven_by(steps: &[Step]) -> Vec<String> {
+    let has = |source: &str, subject| {
+        let one = |step: &Step| {
+            (step.source.as_str(), step.subject, step.outcome) == (source, subject, Outcome::Ok)
+        };
+        steps.iter().any(one)
+    };
+    let mut proven: Vec<String> = Vec::new();
+    for Step { source, .. } in steps {
+        if has(source, Subject::Head) && has(source, Subject::State) && !proven.contains(source) {
+            proven.push(source.clone());
+        }
+    }
+    proven
+}
+
+/// The recordings that were begun.
+struct Recordings<'a> {
+    plan: &'a Plan,
+    begun: Vec<(PathBuf, Arc<Recording>)>,
+}
+
+impl Recordings<'_> {
+    /// Records these upstreams below this name, if recordings are wanted.
+    fn record(
+        &mut self,
+        name: &str,
+        upstreams: Vec<SharedUpstream>,
+    ) -> Result<Vec<SharedUpstream>, RecordError> {
+        let Some(folder) = &self.plan.recordings else { return Ok(upstreams) };
+        let folder = folder.join(name);
+        let recording = Arc::new(Recording::create(&folder)?);
+        self.begun.push((folder, recording.clone()));
+        let record = |inner| Arc::new(RecordedUpstream::new(inner, recording.clone())) as SharedUpstream;
+        Ok(upstreams.into_iter().map(record).collect())
+    }
+
+    /// Completes all recordings; returns the folders of those that are whole.
+    fn finish(self) -> Result<Vec<String>, RecordError> {
+        let mut whole = Vec::new();
+        for (folder, recording) in self.begun {
+            if recording.finish()? {
+                whole.push(folder.display().to_string());
+            }
+        }
+        Ok(whole)
+    }
+}

@@ -1,0 +1,218 @@
+//! Boot hosts, discovery, handshakes.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use rootlight_limits::outside::{cell, outside};
+use rootlight_p2p::discovery::canonical;
+use rootlight_upstream::p2p::find::{
+    BootHost, CrawlOptions, Finder, FinderOptions, LookupError, NodeBook, Visit, addresses_of, crawl, visit,
+};
+use rootlight_upstream::p2p::{Identity, PeerError, Reach};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::plan::Plan;
+use super::report::{Node, Outcome, PEERS, Step, Steps, Subject};
+
+/// Nodes to shake hands with before the search ends early.
+const ENOUGH_NODES: usize = 8;
+
+/// The search ends early after so long without news, once a node with snapshot service was found.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// Most reasons of failed dials in one line.
+const MAX_REASONS: usize = 3;
+
+const NO_BOOT_HOST: &str =
+    "the network has no boot hosts; name one with --bootnode HOST:PORT, or a node with --peer ID@HOST:PORT";
+
+/// Looks the boot hosts up, asks them for nodes, and shakes hands with some of those, and with the named ones. Returns what
+/// goes on to look for nodes, and the nodes that were dialled.
+pub(super) async fn find(
+    plan: &Plan,
+    network: u64,
+    identity: &Arc<Identity>,
+    until: Instant,
+    steps: &mut Steps<'_>,
+) -> (Option<Finder>, Vec<Node>) {
+    let hosts = look_up(&plan.boot, steps).await;
+    let started = Instant::now();
+    let named = join_all(plan.peers.iter().map(|address| async {
+        let outcome = visit(identity, address, Reach::Any).await;
+        dialled(address.to_string(), outcome)
+    }));
+    let search = async {
+        if plan.boot.is_empty() {
+            return (Ok(None), Vec::new());
+        }
+        let book = Arc::new(NodeBook::open(network, plan.allow_private, None));
+        let bind = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        match Finder::roam(FinderOptions { bind, boot: plan.boot.clone() }, book).await {
+            Ok(finder) => {
+                let nodes = search(&finder, identity, until).await;
+                (Ok(Some(finder)), nodes)
+            }
+            Err(error) => (Err(error), Vec::new()),
+        }
+    };
+    let (mut nodes, (finder, found)) = tokio::join!(named, search);
+    nodes.extend(found);
+    let finder = match finder {
+        Ok(Some(finder)) => {
+            steps.add(discovered(&finder, &hosts, started));
+            Some(finder)
+        }
+        Ok(None) => {
+            steps.add(Step::skipped(Subject::Discovery, PEERS, NO_BOOT_HOST));
+            None
+        }
+        Err(error) => {
+            let seen = format!("no UDP socket: {error}");
+            steps.add(Step::new(Subject::Discovery, PEERS, started, Outcome::Failed, seen));
+            None
+        }
+    };
+    steps.add(shaken(&nodes, started));
+    (finder, nodes)
+}
+
+/// A boot host and its addresses.
+struct Host<'a> {
+    host: &'a BootHost,
+    addresses: Result<Vec<SocketAddr>, LookupError>,
+}
+
+impl Host<'_> {
+    fn addresses(&self) -> &[SocketAddr] {
+        self.addresses.as_deref().unwrap_or_default()
+    }
+}
+
+async fn look_up<'a>(boot: &'a [BootHost], steps: &mut Steps<'_>) -> Vec<Host<'a>> {
+    if boot.is_empty() {
+        steps.add(Step::skipped(Subject::Dns, PEERS, NO_BOOT_HOST));
+        return Vec::new();
+    }
+    let started = Instant::now();
+    let lookups = boot.iter().map(|host| async move { Host { host, addresses: addresses_of(host).await } });
+    let hosts = join_all(lookups).await;
+    let known = hosts.iter().filter(|host| !host.addresses().is_empty()).count();
+    let outcome = if known > 0 { Outcome::Ok } else { Outcome::Failed };
+    let mut seen = format!("{known} of {} boot hosts have an address", hosts.len());
+    if let Some((host, error)) = hosts.iter().find_map(|one| Some((one.host, one.addresses.as_ref().err()?)))
+    {
+        seen.push_str(&format!("; {host}: {error}"));
+    }
+    let details = hosts.iter().map(|host| {
+        let error = host.addresses.as_ref().err().map(ToString::to_string);
+        json!({ "host": host.host.to_string(), "addresses": host.addresses(), "error": error })
+    });
+    let details = details.collect();
+    let step = Step::new(Subject::Dns, PEERS, started, outcome, seen);
+    steps.add(step.detailed(details).advised(
+        "look at this machine's DNS server; a node with a known address can be named: --bootnode HOST:PORT or --peer \
+         ID@HOST:PORT",
+    ));
+    hosts
+}
+
+/// Shakes hands with the nodes that are found, until there are enough, or nothing new comes.
+async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Vec<Node> {
+    let duration = until.saturating_duration_since(Instant::now());
+    let options = CrawlOptions { identity: identity.clone(), duration };
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let crawling = crawl(finder, options, |visited| _ = tell.send(visited));
+    tokio::pin!(crawling);
+    let (mut nodes, mut connected, mut has_state) = (Vec::new(), 0_usize, false);
+    loop {
+        tokio::select! {
+            _ = &mut crawling => break,
+            Some(visited) = told.recv() => {
+                if let Ok(visit) = &visited.outcome {
+                    connected = connected.saturating_add(1);
+                    has_state |= visit.snap.is_some();
+                }
+                nodes.push(dialled(format!("{}@{}", visited.node.id, visited.node.address), visited.outcome));
+                if has_state && connected >= ENOUGH_NODES {
+                    break;
+                }
+            }
+            () = sleep(QUIET), if has_state => break,
+        }
+    }
+    nodes
+}
+
+fn dialled(place: String, outcome: Result<Visit, PeerError>) -> Node {
+    match outcome {
+        Err(error) => Node {
+            place,
+            client: None,
+            capabilities: Vec::new(),
+            said: serde_json::Value::Null,
+            error: Some(outside(error).to_string()),
+        },
+        Ok(visit) => {
+            let capabilities = visit.hello.capabilities.iter();
+            let snap =
+                visit.snap.map(|snap| json!({ "checkpoint": snap.block, "stateBytes": snap.trie_size }));
+            Node {
+                place,
+                client: Some(cell(&visit.hello.client_id).to_string()),
+                capabilities: capabilities
+                    .map(|one| format!("{}/{}", cell(&one.name), one.version))
+                    .collect(),
+                said: json!({
+                    "bestHash": visit.best_hash,
+                    "totalDifficulty": visit.total_difficulty,
+                    "snapshot": snap,
+                }),
+                error: None,
+            }
+        }
+    }
+}
+
+fn discovered(finder: &Finder, hosts: &[Host<'_>], started: Instant) -> Step {
+    let answered: BTreeSet<SocketAddr> = finder.boot_answers().into_iter().collect();
+    let has_answered =
+        |host: &Host<'_>| host.addresses().iter().any(|address| answered.contains(&canonical(*address)));
+    let silent: Vec<String> =
+        hosts.iter().filter(|host| !has_answered(host)).map(|host| host.host.to_string()).collect();
+    let (count, learnt) = (hosts.len().saturating_sub(silent.len()), finder.book().nodes().len());
+    let outcome = if learnt > 0 { Outcome::Ok } else { Outcome::Failed };
+    let seen = format!("{count} of {} boot hosts answered; nodes that answer: {learnt}", hosts.len());
+    let details = json!({ "silent": silent, "answered": answered, "nodes": learnt });
+    Step::new(Subject::Discovery, PEERS, started, outcome, seen).detailed(details).advised(
+        "no answer came over UDP: a firewall may block it, or the boot hosts are away; name another with --bootnode \
+         HOST:PORT, or a node with --peer ID@HOST:PORT, which needs TCP only",
+    )
+}
+
+fn shaken(nodes: &[Node], started: Instant) -> Step {
+    if nodes.is_empty() {
+        return Step::skipped(Subject::Handshake, PEERS, "no node is known");
+    }
+    let connected: Vec<&Node> = nodes.iter().filter(|node| node.error.is_none()).collect();
+    let serves = |node: &&&Node| node.capabilities.iter().any(|one| one.starts_with("snap/"));
+    let states = connected.iter().filter(serves).count();
+    let mut seen = format!(
+        "{} of {} nodes shook hands, {states} of them with snapshot service",
+        connected.len(),
+        nodes.len()
+    );
+    let reasons: BTreeSet<&str> = nodes.iter().filter_map(|node| node.error.as_deref()).collect();
+    for reason in reasons.into_iter().take(MAX_REASONS) {
+        seen.push_str(&format!("; {reason}"));
+    }
+    let outcome = if connected.is_empty() { Outcome::Failed } else { Outcome::Ok };
+    Step::new(Subject::Handshake, PEERS, started, outcome, seen).advised(
+        "outgoing TCP connections to the nodes' ports may be blocked, or the nodes have no place left; try again later, \
+         or name a node with --peer ID@HOST:PORT",
+    )
+}

@@ -1,0 +1,174 @@
+//! The steps and the report.
+
+use rootlight_limits::outside::outside;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// Name of the steps that are about peers.
+pub(super) const PEERS: &str = "peers";
+
+/// What a step tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Subject {
+    /// Addresses of the boot hosts.
+    Dns,
+    /// Questions for nodes, over UDP.
+    Discovery,
+    /// Connections to nodes: TCP, handshake, HELLO and STATUS.
+    Handshake,
+    /// A request to an upstream, and whether it is of this chain.
+    ChainId,
+    /// Headers above the start, with hash links and proofs of work.
+    Headers,
+    /// The verified head.
+    Head,
+    /// A balance at the head, proven from its state root.
+    State,
+}
+
+impl Subject {
+    /// The name in text.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Discovery => "discovery",
+            Self::Handshake => "handshake",
+            Self::ChainId => "chain id",
+            Self::Headers => "headers",
+            Self::Head => "head",
+            Self::State => "state",
+        }
+    }
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// It worked.
+    Ok,
+    /// It did not work.
+    Failed,
+    /// It was not tried.
+    Skipped,
+}
+
+/// One step.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
+    /// What was tried.
+    pub subject: Subject,
+    /// Of whom: `peers`, or the name of an upstream.
+    pub source: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What was seen, or why it failed.
+    pub seen: String,
+    /// What to do, if it did not work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// How long it took.
+    pub milliseconds: u64,
+    /// More of what was seen.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub details: Value,
+}
+
+impl Step {
+    /// A step that ends now. Upstreams and peers write parts of what was seen.
+    pub(super) fn new(
+        subject: Subject,
+        source: &str,
+        started: Instant,
+        outcome: Outcome,
+        seen: String,
+    ) -> Self {
+        let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let seen = outside(seen).to_string();
+        Self { subject, source: source.into(), outcome, seen, help: None, milliseconds, details: Value::Null }
+    }
+
+    /// A step that is not tried, and why.
+    pub(super) fn skipped(subject: Subject, source: &str, reason: &str) -> Self {
+        Self::new(subject, source, Instant::now(), Outcome::Skipped, reason.into())
+    }
+
+    /// The same with advice, unless it has worked.
+    pub(super) fn advised(mut self, help: &str) -> Self {
+        self.help = (self.outcome == Outcome::Failed).then(|| help.to_owned());
+        self
+    }
+
+    /// The same with details.
+    pub(super) fn detailed(mut self, details: Value) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+/// A node that was dialled. What it says is proven by nothing.
+#[derive(Debug, Clone, Serialize)]
+pub struct Node {
+    /// Its place, `ID@HOST:PORT`.
+    pub place: String,
+    /// What its client calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// What it offers, such as `snap/1`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// Hash and total difficulty of its best block, and the checkpoint and state size of its snapshot service.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub said: Value,
+    /// Why there was no connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What was tried, and what came of it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Version of this program.
+    pub version: &'static str,
+    /// Name of the network.
+    pub network: String,
+    /// Its chain id.
+    pub chain_id: u64,
+    /// When it began, in seconds since 1970.
+    pub started: u64,
+    /// How long it took.
+    pub milliseconds: u64,
+    /// Sources that gave both a verified head and a proof of state.
+    pub proven_by: Vec<String>,
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// The nodes that were dialled.
+    pub nodes: Vec<Node>,
+    /// Folders that `--upstream replay:FOLDER` reads.
+    pub recordings: Vec<String>,
+}
+
+impl Report {
+    /// The first step that failed.
+    #[must_use]
+    pub fn first_failure(&self) -> Option<&Step> {
+        self.steps.iter().find(|step| step.outcome == Outcome::Failed)
+    }
+}
+
+/// The steps so far, and who is told of each.
+pub(super) struct Steps<'a> {
+    pub(super) all: Vec<Step>,
+    pub(super) tell: &'a mut dyn FnMut(&Step),
+}
+
+impl Steps<'_> {
+    pub(super) fn add(&mut self, step: Step) {
+        (self.tell)(&step);
+        self.all.push(step);
+    }
+}

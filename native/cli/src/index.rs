@@ -1,0 +1,148 @@
+//! `rootlight index`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rootlight::light::SyncOptions;
+use rootlight_cluster::{ChainSource, IndexMetrics};
+use rootlight_index::{Database, LoadEvent, Loader, LoaderOptions, Observer, Setup};
+use rootlight_limits::unix_time::unix_time;
+use rootlight_node::light::{LightOptions, LightService, start};
+use rootlight_upstream::{self as upstream, SharedUpstream};
+use tracing::info;
+
+use super::error::CommandError;
+use super::index_args::IndexArgs;
+use super::runtime::runtime;
+use super::{serving, verify};
+
+/// Longest wait for the head of the chain before loading begins; a longer synchronization is waited for with messages.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// Interval between lines about progress.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Loads an index.
+pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
+    let network = verify::network(&args.network)?;
+    let database = Database::parse(&args.index, rustls::ClientConfig::clone(&upstream::tls_config()))
+        .map_err(|error| CommandError::Usage(format!("--index: {error}")))?;
+    let upstreams: Vec<SharedUpstream> = args
+        .from
+        .iter()
+        .map(|text| upstream::open(text).map_err(CommandError::from))
+        .collect::<Result<_, _>>()?;
+    let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
+    let options = LightOptions {
+        // The age of the head does not matter: its blocks are proven.
+        max_age: 0,
+        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        ..LightOptions::default()
+    };
+    runtime()?.block_on(async {
+        let light = match &args.data_dir {
+            None => LightService::start(network.clone(), start, upstreams.clone(), options),
+            Some(folder) => LightService::resume(network.clone(), start, upstreams.clone(), options, folder)
+                .map_err(CommandError::failed)?,
+        };
+        light.settled(SETTLE).await;
+        let metrics = Arc::new(IndexMetrics::default());
+        let source = ChainSource::new(light, upstreams, Arc::new(network.clone()));
+        let source = if args.traces { source.with_traces() } else { source };
+        let loader = Loader {
+            database,
+            network,
+            setup: setup(args),
+            source: Arc::new(source),
+            options: LoaderOptions {
+                jobs: usize::from(args.jobs),
+                retain: args.retain,
+                traces: args.traces,
+                once: args.once,
+                ..LoaderOptions::default()
+            },
+            observer: observer(metrics.clone()),
+        };
+        let serve = async {
+            match args.metrics_listen {
+                Some(address) => metrics.serve(address).await.map_err(CommandError::failed),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            loaded = loader.run() => loaded.map_err(CommandError::failed),
+            served = serve => served,
+            () = serving::stop_signal() => Ok(()),
+        }
+    })
+}
+
+fn setup(args: &IndexArgs) -> Setup {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "an unnamed host" } else { host.trim() };
+    Setup {
+        partition_blocks: args.partition_blocks,
+        first_block: args.first_block,
+        new_first_block: 0,
+        wait: args.wait,
+        // Each job stores and fetches at a time; the newest blocks and retention need some more.
+        connections: usize::from(args.jobs).saturating_add(4),
+        name: format!("{host}, process {}", std::process::id()),
+    }
+}
+
+/// Progress since the last line.
+struct Line {
+    at: Instant,
+    blocks: u64,
+    logs: u64,
+    left: u64,
+    at_head: bool,
+}
+
+/// Counts reports, and writes lines about them.
+fn observer(metrics: Arc<IndexMetrics>) -> Observer {
+    let line = Mutex::new(Line { at: Instant::now(), blocks: 0, logs: 0, left: 0, at_head: false });
+    Arc::new(move |event| {
+        metrics.count(&event);
+        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            LoadEvent::Planned { missing, head } => {
+                line.left = missing;
+                info!("the head is block {head}; {missing} blocks are missing");
+            }
+            LoadEvent::Stored { blocks, logs, removed } => line.stored(blocks, logs, removed),
+            LoadEvent::TracesPlanned(missing) => info!("{missing} blocks are to get their traces"),
+            LoadEvent::AtHead(number) if !line.at_head => {
+                line.at_head = true;
+                info!("the newest blocks are loaded, up to block {number}");
+            }
+            LoadEvent::Dropped(count) => info!("{count} old partitions dropped"),
+            _ => {}
+        }
+    })
+}
+
+impl Line {
+    fn stored(&mut self, blocks: u64, logs: u64, removed: u64) {
+        if removed > 0 {
+            info!("a reorganisation replaced {removed} blocks");
+        }
+        self.blocks = self.blocks.saturating_add(blocks);
+        self.logs = self.logs.saturating_add(logs);
+        self.left = self.left.saturating_sub(blocks);
+        let elapsed = self.at.elapsed();
+        if elapsed < LINE_INTERVAL {
+            return;
+        }
+        let rate = |count: u64| count as f64 / elapsed.as_secs_f64();
+        info!(
+            "{} blocks are missing; {:.0} blocks and {:.0} logs per second",
+            self.left,
+            rate(self.blocks),
+            rate(self.logs)
+        );
+        (self.at, self.blocks, self.logs) = (Instant::now(), 0, 0);
+    }
+}

@@ -1,0 +1,157 @@
+//! The command line of the program `rootlight`. Scripts rely on its exit codes: 0 ok, 1 failed, 2 wrong usage.
+//!
+//! The program runs [`main`]; `cargo install rootlight-cli` installs it. The crates below it serve the core, `rootlight`, to
+//! other processes. A development chain with an HTTP port inside a test:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use rootlight::dev::{DevAccounts, DevConfig};
+//! use rootlight::engine::DevNode;
+//! use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+//! use rootlight_server::{Entry, Limits, Operations, Origins, Server, ServerConfig};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let entropy = Entropy::from_system()?;
+//! let node = DevNode::new(DevConfig::new(&DevAccounts::default()), moment(&entropy))?;
+//! let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None));
+//!
+//! let config = ServerConfig {
+//!     host: "127.0.0.1".into(),
+//!     http_port: 0, // 0: the system picks a free port
+//!     ws_port: None,
+//!     origins: Origins::Unnamed,
+//!     hosts: Vec::new(),
+//!     limits: Limits::default(),
+//!     entry: Entry::default(),
+//!     operations: Operations::default(),
+//! };
+//! let server = Server::bind(config, service.clone()).await?;
+//! println!("http://{}", server.address());
+//!
+//! // The server runs until this future ends; a test sends its requests meanwhile.
+//! let test = tokio::time::sleep(std::time::Duration::from_millis(10));
+//! server.run(test).await;
+//! service.stop();
+//! # Ok(())
+//! # }
+//! ```
+
+mod args;
+mod banner;
+mod calls;
+#[cfg(feature = "cluster")]
+mod cluster_keys;
+mod command_line;
+mod config;
+mod dev;
+mod discovery;
+pub mod doctor;
+mod entry;
+mod error;
+mod find_args;
+mod follow;
+#[cfg(feature = "cluster")]
+mod index;
+#[cfg(feature = "cluster")]
+mod index_args;
+mod keys;
+mod light;
+mod log_lines;
+mod logging;
+mod manual;
+mod methods;
+mod nodes;
+mod operations;
+mod peers;
+mod print;
+mod record;
+mod reload;
+mod runtime;
+#[cfg(feature = "cluster")]
+mod serve;
+#[cfg(feature = "cluster")]
+mod serve_args;
+mod server_args;
+mod serving;
+mod sidecar;
+mod systemd;
+mod verify;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use command_line::{Stop, read};
+
+pub use args::{
+    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, VerifyArgs,
+};
+pub use entry::{EntryArgs, Opened};
+pub use error::CommandError;
+pub use find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
+pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
+pub use operations::OperationArgs;
+pub use server_args::ServerArgs;
+
+/// Runs the program. Everything is here except the `main` function, so that tests can call it.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    #[cfg(unix)]
+    systemd::take_over();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let outcome = match read(arguments.clone(), false) {
+        Ok((cli, values)) => {
+            reload::remember(arguments, values);
+            run(cli)
+        }
+        Err(Stop::Clap(message)) => {
+            // Clap prints help and version to stdout with code 0, and mistakes to stderr with code 2.
+            let code = u8::try_from(message.exit_code()).unwrap_or(2);
+            let _ = message.print();
+            return ExitCode::from(code);
+        }
+        Err(Stop::Config(error)) => Err(error),
+    };
+    let printed =
+        print::failure().map_or(Ok(()), |error| Err(CommandError::Failed(format!("output: {error}"))));
+    match outcome.and(printed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !matches!(error, CommandError::Refused) {
+                print::write_error(format_args!("error: {error}"));
+            }
+            error.code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), CommandError> {
+    logging::start(&cli.common);
+    if let Some(file) = &cli.common.config {
+        config::warn_of_mode(file);
+    }
+    match cli.command {
+        None => dev::run(&cli.dev, cli.common.silent),
+        Some(Command::Dev(args)) => dev::run(&args, cli.common.silent),
+        Some(Command::Follow(args)) => follow::run(&args),
+        Some(Command::Light(args)) => light::run(&args),
+        Some(Command::Peers(args)) => nodes::peers(&args),
+        Some(Command::Crawl(args)) => nodes::crawl(&args),
+        Some(Command::Doctor(args)) => doctor::command::run(&args),
+        Some(Command::Sidecar(args)) => sidecar::run(&args),
+        #[cfg(feature = "cluster")]
+        Some(Command::Serve(args)) => serve::run(&args),
+        #[cfg(feature = "cluster")]
+        Some(Command::Index(args)) => index::run(&args),
+        #[cfg(feature = "cluster")]
+        Some(Command::Keys(args)) if args.index.is_some() || !args.cluster.is_empty() => {
+            cluster_keys::run(args)
+        }
+        Some(Command::Keys(args)) => keys::run(args),
+        Some(Command::Methods { json }) => methods::run(json),
+        Some(Command::Completions { shell }) => manual::completions(shell),
+        Some(Command::Man { out_dir }) => manual::man(out_dir.as_deref()),
+        Some(Command::Verify(args)) => verify::run(&args),
+        Some(Command::Record(args)) => record::run(&args, cli.common.silent),
+    }
+}

@@ -1,0 +1,91 @@
+//! `rootlight light`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::consensus::Network;
+use rootlight::light::{SyncOptions, Unproven};
+use rootlight_limits::unix_time::unix_time;
+use rootlight_node::light::{LightOptions, LightService, Start, start};
+use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
+use tracing::info;
+
+use super::args::LightArgs;
+use super::error::CommandError;
+use super::runtime::runtime;
+use super::{discovery, peers, serving, verify};
+
+/// Longest wait for synchronization before the ready line, so that scripts find a head. A longer
+/// synchronization continues after the line, and answers report its progress.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Follows an upstream.
+pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
+    let network = verify::network(&args.network)?;
+    if let Unproven::Quorum(count) = args.unproven
+        && count_upstreams(args) < count
+    {
+        return Err(CommandError::Usage(format!(
+            "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --upstream",
+            count_upstreams(args)
+        )));
+    }
+    if discovery::is_wanted(args) {
+        // Before anything is opened, so that a mistake is told at once.
+        discovery::boot_hosts(&args.finding, &network, args.data_dir.as_deref())?;
+    }
+    let open = |text: &String| {
+        let several = count_upstreams(args) > 1 || discovery::is_wanted(args);
+        let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
+        upstream::open_with(text, config).map_err(CommandError::from)
+    };
+    let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
+    let options = LightOptions {
+        policy: args.calls.policy(),
+        min_depth: args.min_depth,
+        max_age: args.max_age,
+        unproven: args.unproven,
+        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        ..LightOptions::default()
+    };
+    serve(network, args, upstreams, options)
+}
+
+fn count_upstreams(args: &LightArgs) -> usize {
+    args.upstream.len() + args.peer.len()
+}
+
+fn serve(
+    network: Network,
+    args: &LightArgs,
+    mut upstreams: Vec<SharedUpstream>,
+    options: LightOptions,
+) -> Result<(), CommandError> {
+    let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
+    runtime()?.block_on(async {
+        upstreams.extend(peers::upstreams(args, &network, &start).await?);
+        let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
+        info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
+        let for_others = args.server.entry.is_for_others();
+        upstreams = upstreams.into_iter().map(|upstream| upstream::discreet(upstream, for_others)).collect();
+        match &start {
+            Start::At(checkpoint) => {
+                info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
+            }
+            Start::Work(work) => info!(
+                "starting by work alone, without a trusted block: {} headers of at least difficulty {}",
+                work.headers, work.difficulty
+            ),
+        }
+        let service = match &args.data_dir {
+            None => LightService::start(network, start, upstreams, options),
+            Some(folder) => LightService::resume(network, start, upstreams, options, folder)
+                .map_err(CommandError::failed)?,
+        };
+        let service = Arc::new(service);
+        let bound = serving::bind(service.clone(), &args.server).await?;
+        bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
+        Ok(())
+    })
+}

@@ -1,0 +1,52 @@
+//! Log lines on stderr, so that results on stdout can be piped.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::debug_fn;
+
+use super::args::CommonArgs;
+use super::log_lines::{self, Lines};
+
+/// Replaces the filter of the running logger.
+type Replace = Box<dyn Fn(EnvFilter) + Send + Sync>;
+
+static REPLACE: OnceLock<Replace> = OnceLock::new();
+
+/// Starts logging.
+pub(super) fn start(args: &CommonArgs) {
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter(args))
+        .with_writer(Lines::new(args.json_log))
+        // A line that cannot be written would be reported on stderr, which panics if nobody reads it any more.
+        .log_internal_errors(false)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal());
+    // A second start (several tests in one process) keeps the first logger.
+    let _ = if args.json_log {
+        let lines = lines.json().flatten_event(true).with_filter_reloading();
+        let handle = lines.reload_handle();
+        lines.try_init().map(|()| REPLACE.set(Box::new(move |filter| _ = handle.reload(filter))))
+    } else {
+        let lines = lines.fmt_fields(debug_fn(log_lines::field).delimited(" ")).with_filter_reloading();
+        let handle = lines.reload_handle();
+        lines.try_init().map(|()| REPLACE.set(Box::new(move |filter| _ = handle.reload(filter))))
+    };
+}
+
+/// Changes the levels of a running logger.
+pub(super) fn set_level(args: &CommonArgs) {
+    if let Some(replace) = REPLACE.get() {
+        replace(filter(args));
+    }
+}
+
+/// The levels: those of `--log-level`, or of `RUST_LOG`; otherwise `info` for this program and `warn` for its
+/// dependencies.
+fn filter(args: &CommonArgs) -> EnvFilter {
+    let usual = if args.silent { "error" } else { "warn,rootlight=info" };
+    let given = args.log_level.as_deref().and_then(|text| EnvFilter::try_new(text).ok());
+    given.or_else(|| EnvFilter::try_from_default_env().ok()).unwrap_or_else(|| EnvFilter::new(usual))
+}

@@ -1,0 +1,108 @@
+//! Flags of the peer-to-peer network: nodes as upstreams of a light client, and a local chain served to nodes.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use rootlight::consensus::Network;
+use rootlight_node::light::Start;
+use rootlight_node::local::LocalService;
+use rootlight_node::peer_server::{LocalChain, PeerServer, SharedChain};
+use rootlight_upstream::SharedUpstream;
+use rootlight_upstream::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions, start_slots};
+use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
+use tracing::{info, warn};
+
+use super::args::{LightArgs, PeerArgs};
+use super::discovery;
+use super::error::CommandError;
+
+/// Starts to dial the nodes that `--peer` names, and to find others where that is wanted; must be called inside a runtime.
+pub(super) async fn upstreams(
+    args: &LightArgs,
+    network: &Network,
+    start: &Start,
+) -> Result<Vec<SharedUpstream>, CommandError> {
+    let finds = discovery::is_wanted(args);
+    if args.peer.is_empty() && !finds {
+        return Ok(Vec::new());
+    }
+    // A chain of tests may have another block 0 than its network's.
+    let genesis = match start {
+        Start::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
+        _ => network.genesis_hash,
+    };
+    let identity =
+        Identity::open(network, genesis, args.data_dir.as_deref()).map_err(CommandError::failed)?;
+    let (identity, network) = (Arc::new(identity), Arc::new(network.clone()));
+    let nodes = Arc::new(StateNodes::default());
+    let dial = |address: &PeerAddress| -> SharedUpstream {
+        let (identity, network, nodes) = (identity.clone(), network.clone(), nodes.clone());
+        Arc::new(PeerUpstream::new(identity, address.clone(), network, nodes))
+    };
+    let mut upstreams: Vec<SharedUpstream> = args.peer.iter().map(dial).collect();
+    if finds {
+        let finder = discovery::start(&args.finding, &network, args.data_dir.as_deref()).await?;
+        let avoid = args.peer.iter().map(|peer| peer.id).collect();
+        let options = SlotOptions { count: args.peers.into(), identity, avoid, network, nodes };
+        upstreams.extend(start_slots(finder, options));
+    }
+    Ok(upstreams)
+}
+
+/// A chain that is served to nodes, and found by them, until the value is dropped.
+pub(super) struct Serving {
+    _server: PeerServer,
+    _finder: Option<Finder>,
+}
+
+/// Serves a local chain to nodes if `--p2p-port` is given, until the value is dropped.
+pub(super) async fn serve(
+    service: &Arc<LocalService>,
+    args: &PeerArgs,
+    host: &str,
+    folder: Option<&Path>,
+) -> Result<Option<Serving>, CommandError> {
+    let Some(port) = args.p2p_port else { return Ok(None) };
+    let read = service.read(|view| {
+        let genesis: Option<B256> = view.header_by_number(0).ok().flatten().map(|header| header.hash());
+        (view.network().clone(), genesis)
+    });
+    let (network, Some(genesis)) = read else {
+        return Err(CommandError::failed("--p2p-port: the chain has no block 0"));
+    };
+    let identity = Identity::open(&network, genesis, folder).map_err(CommandError::failed)?;
+    let chain = Arc::new(LocalChain::new(service.clone()));
+    serve_chain(chain, identity, &network, (host, port)).await.map(Some)
+}
+
+/// Serves a chain to nodes at this port of `--host`, until the value is dropped.
+pub(super) async fn serve_chain(
+    chain: SharedChain,
+    identity: Identity,
+    network: &Network,
+    (host, port): (&str, u16),
+) -> Result<Serving, CommandError> {
+    let host: IpAddr = match host {
+        "localhost" => IpAddr::from([127, 0, 0, 1]),
+        host => host.parse().map_err(|_| {
+            CommandError::Usage(format!("--host {host}: with --p2p-port it must be an IP address"))
+        })?,
+    };
+    let (id, identity) = (*identity.id(), Arc::new(identity));
+    let place = SocketAddr::new(host, port);
+    let server = PeerServer::bind(identity.clone(), chain, place)
+        .await
+        .map_err(|error| CommandError::failed(format!("--p2p-port: {place}: {error}")))?;
+    info!("peers find this chain at {id}@{}", server.address());
+    // Whoever looks for nodes asks at the same port over UDP.
+    let peers = discovery::peer_network(network)?;
+    let book = Arc::new(NodeBook::open(peers.id, discovery::is_private(&peers), None));
+    let options = FinderOptions { bind: server.address(), boot: Vec::new() };
+    let finder = Finder::serve(&identity, options, book).await;
+    let finder = finder.inspect_err(|error| {
+        warn!("--p2p-port: no discovery: UDP port {}: {error}", server.address().port());
+    });
+    Ok(Serving { _server: server, _finder: finder.ok() })
+}

@@ -1,0 +1,182 @@
+//! `rootlight serve`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::hex;
+use rootlight::consensus::Network;
+use rootlight::light::SyncOptions;
+use rootlight_cluster::keys::{ClusterAccess, ClusterKeys};
+use rootlight_cluster::serve::{
+    AdminPage, AdminParts, AdminToken, CacheSizes, FrontEnd, FrontEndParts, NewBlocks,
+};
+use rootlight_cluster::store::{HotStore, PREFIX, StoreConfig};
+use rootlight_cluster::{IndexSource, with_index};
+use rootlight_index::{Database, IndexError};
+use rootlight_limits::unix_time::unix_time;
+use rootlight_node::light::{LightOptions, LightService, Start, start};
+use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use super::error::CommandError;
+use super::runtime::runtime;
+use super::serve_args::ServeArgs;
+use super::{serving, verify};
+
+/// Longest wait for synchronization before the ready line.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What front ends share.
+struct Shared {
+    store: Arc<HotStore>,
+    store_of_heads: Arc<HotStore>,
+    store_of_values: Arc<HotStore>,
+    access: Arc<ClusterAccess>,
+    database: Database,
+}
+
+/// Serves as a front end.
+pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
+    let network = verify::network(&args.network)?;
+    let config = || if args.backend.len() > 1 { HttpConfig::one_of_several() } else { HttpConfig::default() };
+    let open = |text: &String| upstream::open_with(text, config()).map_err(CommandError::from);
+    let backends: Vec<SharedUpstream> = args.backend.iter().map(open).collect::<Result<_, _>>()?;
+    let begin = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
+    let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
+    info!("network {} (chain id {}), backends {}", network.name, network.chain_id, names.join(", "));
+    runtime()?.block_on(serve(args, network, begin, backends))
+}
+
+async fn serve(
+    args: &ServeArgs,
+    network: Network,
+    begin: Start,
+    backends: Vec<SharedUpstream>,
+) -> Result<(), CommandError> {
+    let chain = network.chain_id;
+    let backends = backends.into_iter().map(|backend| upstream::discreet(backend, true)).collect();
+    let (backends, new_blocks) = NewBlocks::watch(backends);
+    let shared = connect(args).await?;
+    let caches = CacheSizes::of_mib(args.cache);
+    let index = index(args, &network, caches.index_blocks).await?;
+    let backends = match &index {
+        Some(index) => with_index(backends, index),
+        None => backends,
+    };
+    let light = LightService::start(network, begin, backends, options(args, caches.facts, index.is_some()));
+    let light = Arc::new(light);
+    if let Some(index) = &index {
+        index.follow(light.proven_chain());
+    }
+    let settled = light.settled(ANNOUNCE_TIMEOUT);
+    let Some(Shared { store, store_of_heads, store_of_values, access, database }) = shared else {
+        serving::bind(light.clone(), &args.server).await?.run(settled).await;
+        return Ok(());
+    };
+    let (secret, name) = (access.secret(), name()?);
+    let parts = FrontEndParts {
+        light: light.clone(),
+        new_blocks,
+        store: store.clone(),
+        store_of_heads,
+        store_of_values,
+        access: Some(access.clone()),
+        secret,
+        chain,
+        name,
+        kept_bytes: caches.answers,
+    };
+    let front_end = Arc::new(FrontEnd::start(parts));
+    let keys = args.keys.then(|| access.access());
+    let bound = serving::bind_with(front_end.clone(), &args.server, keys).await?;
+    // It ends with this function.
+    let mut beside = JoinSet::new();
+    if let Some(page) = admin_page(args, front_end, database, store, access.clone()).await? {
+        beside.spawn(page.serve());
+    }
+    bound.run(settled).await;
+    if let Err(error) = access.flush().await {
+        warn!("the usage of the last seconds was not written: {error}");
+    }
+    Ok(())
+}
+
+/// The page for operators, if it is asked for.
+async fn admin_page(
+    args: &ServeArgs,
+    front_end: Arc<FrontEnd>,
+    database: Database,
+    store: Arc<HotStore>,
+    access: Arc<ClusterAccess>,
+) -> Result<Option<AdminPage>, CommandError> {
+    let (Some(port), Some(file)) = (args.admin_port, &args.admin_token_file) else { return Ok(None) };
+    let token = AdminToken::open(file).map_err(CommandError::failed)?;
+    let keys = ClusterKeys::open(database, Some(store.clone())).await.map_err(CommandError::failed)?;
+    let parts = AdminParts { service: front_end, keys, store, access, token };
+    let wrong = |error| CommandError::Failed(format!("--admin-port {port}: {error}"));
+    let page = AdminPage::bind(port, parts).await.map_err(wrong)?;
+    info!("admin page on http://{}/, token in {}", page.address().map_err(wrong)?, file.display());
+    Ok(Some(page))
+}
+
+fn options(args: &ServeArgs, cache_bytes: usize, index: bool) -> LightOptions {
+    LightOptions {
+        policy: args.calls.policy(),
+        min_depth: args.min_depth,
+        max_age: args.max_age,
+        unproven: args.unproven,
+        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        host_tells_sent: !args.cluster.is_empty(),
+        index,
+        spread: true,
+        cache_bytes: Some(cache_bytes),
+        ..LightOptions::default()
+    }
+}
+
+fn wrong_index(error: IndexError) -> CommandError {
+    match error {
+        IndexError::Address(_) => CommandError::Usage(format!("--index: {error}")),
+        other => CommandError::Failed(format!("--index: {other}")),
+    }
+}
+
+/// Connects to what front ends share; `None` for a front end alone.
+async fn connect(args: &ServeArgs) -> Result<Option<Shared>, CommandError> {
+    let (Some(address), false) = (&args.index, args.cluster.is_empty()) else { return Ok(None) };
+    let config = StoreConfig::parse(&args.cluster, PREFIX)
+        .map_err(|error| CommandError::Usage(format!("--cluster: {error}")))?;
+    let tls = rustls::ClientConfig::clone(&upstream::tls_config());
+    let database = Database::parse(address, tls).map_err(wrong_index)?;
+    let store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let store_of_heads = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let store_of_values = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let access = ClusterAccess::open(&database, store.clone()).await.map_err(CommandError::failed)?;
+    Ok(Some(Shared { store, store_of_heads, store_of_values, access, database }))
+}
+
+/// Opens the index, if the database has one.
+async fn index(
+    args: &ServeArgs,
+    network: &Network,
+    cache_bytes: u64,
+) -> Result<Option<Arc<IndexSource>>, CommandError> {
+    let Some(address) = &args.index else { return Ok(None) };
+    match IndexSource::open(address, Arc::new(network.clone()), cache_bytes).await {
+        Ok(index) => Ok(Some(index)),
+        Err(IndexError::OlderSchema { found: 0, .. }) => {
+            info!("the database has no index (rootlight index makes one)");
+            Ok(None)
+        }
+        Err(error) => Err(wrong_index(error)),
+    }
+}
+
+/// The name of this front end, by which the others know it.
+fn name() -> Result<String, CommandError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(CommandError::failed)?;
+    Ok(hex::encode(bytes))
+}

@@ -1,0 +1,65 @@
+//! `rootlight sidecar`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::rpc::server::Profile;
+use rootlight_node::light::LightOptions;
+use rootlight_node::sidecar::{NodeChain, NodeStore, SidecarOptions, SidecarService};
+use rootlight_upstream::p2p::Identity;
+use rootlight_upstream::{self as upstream, HttpConfig};
+use tracing::info;
+
+use super::args::SidecarArgs;
+use super::error::CommandError;
+use super::runtime::runtime;
+use super::{peers, serving, verify};
+
+/// Longest wait for synchronization before the ready line.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Serves proofs beside a node.
+pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
+    let network = verify::network(&args.network)?;
+    let store = open(args)?;
+    let node = upstream::open_with(&args.node, HttpConfig::default())?;
+    let light =
+        LightOptions { policy: args.calls.policy(), max_age: args.max_age, ..LightOptions::default() };
+    let flush = (args.flush > 0).then(|| Duration::from_secs(args.flush));
+    let options = SidecarOptions { light, executes: args.execute, flush, ..SidecarOptions::default() };
+    let mut server = args.server.clone();
+    // A node trusts its loopback interface; those who reach it through this program must not inherit that.
+    server.entry.profile = Profile::Hosted;
+    runtime()?.block_on(async {
+        info!("network {} (chain id {}), node {}", network.name, network.chain_id, node.name());
+        let service = SidecarService::start(network.clone(), node, store, options).await;
+        let service = Arc::new(service.map_err(CommandError::failed)?);
+        let _peers = match args.peers.p2p_port {
+            Some(port) => {
+                let identity = Identity::open(&network, network.genesis_hash, args.data_dir.as_deref());
+                let identity = identity.map_err(CommandError::failed)?;
+                let chain = Arc::new(NodeChain::new(service.clone(), network.clone()));
+                Some(peers::serve_chain(chain, identity, &network, (&server.host, port)).await?)
+            }
+            None => None,
+        };
+        let bound = serving::bind(service.clone(), &server).await?;
+        bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
+        Ok(())
+    })
+}
+
+#[cfg(feature = "rskj-store")]
+fn open(args: &SidecarArgs) -> Result<Arc<dyn NodeStore>, CommandError> {
+    let bytes = args.node_cache.saturating_mul(1 << 20);
+    let opened = rootlight_node::rskj_store::RskjStore::open(&args.rskj_db, bytes);
+    let store = opened.map_err(|error| CommandError::Failed(format!("--rskj-db: {error}")))?;
+    Ok(Arc::new(store))
+}
+
+#[cfg(not(feature = "rskj-store"))]
+fn open(_: &SidecarArgs) -> Result<Arc<dyn NodeStore>, CommandError> {
+    Err(CommandError::Failed(
+        "this build cannot read a node's store: build with `--features rskj-store` (docs/runbook.md)".into(),
+    ))
+}

@@ -1,0 +1,256 @@
+//! Three front ends as programs of their own, asked in turn as by a balancer.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::{SinkExt as _, StreamExt as _};
+use rootlight::dev::Mining;
+use rootlight_index::testkit::{PostgresServer, postgres};
+use rootlight_node::local::LocalOptions;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::common::{self, Running};
+use crate::servers::{Servers, cluster, wait_until};
+
+/// Longest time until programs have done something, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Pause of a balancer before it tries the next front end.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A front end as a program.
+struct Program {
+    child: Child,
+    /// Its address, with a slash at the end.
+    http: String,
+    /// Where its metrics are.
+    metrics: String,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A chain with two backends, and front ends.
+struct World {
+    backends: [Running; 2],
+    servers: Arc<Servers>,
+    _postgres: Arc<PostgresServer>,
+    index: String,
+    key: String,
+    programs: Vec<Program>,
+    next: AtomicUsize,
+    client: reqwest::Client,
+}
+
+impl World {
+    async fn start() -> Option<Self> {
+        let (servers, postgres) = (cluster()?, postgres()?);
+        let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
+        let backends = [
+            common::start_service(common::config(), chain.clone()).await,
+            common::start_service(common::config(), chain).await,
+        ];
+        let index = postgres.database().await;
+        let client = common::client();
+        let (key, programs, next) = (String::new(), Vec::new(), AtomicUsize::new(0));
+        let mut world = Self { backends, servers, _postgres: postgres, index, key, programs, next, client };
+        world.key = world.keys(&["create", "--name", "shop"]).trim().to_owned();
+        for _ in 0..3 {
+            world.add().await;
+        }
+        Some(world)
+    }
+
+    /// Runs `rootlight keys`.
+    fn keys(&self, arguments: &[&str]) -> String {
+        let output = self.command("keys").args(arguments).args(self.place()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
+        command.arg(name).env_remove("RUST_LOG");
+        command
+    }
+
+    fn place(&self) -> Vec<String> {
+        let urls = self.servers.urls().into_iter().flat_map(|url| ["--cluster".to_owned(), url]);
+        urls.chain(["--index".to_owned(), self.index.clone()]).collect()
+    }
+
+    async fn add(&mut self) {
+        let genesis = self.of_chain("eth_getBlockByNumber", json!(["0x0", false])).await["hash"].clone();
+        let mut command = self.command("serve");
+        command.args(["--network", "regtest", "--http-port", "0", "--profile", "hosted", "--keys"]);
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        command.args(["--metrics-listen", &free.to_string()]);
+        command.args(["--checkpoint", &format!("0:{}", genesis.as_str().unwrap())]).args(self.place());
+        for backend in &self.backends {
+            command.args(["--backend", &backend.url("")]);
+        }
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut program = Program { child, http: String::new(), metrics: format!("http://{free}/metrics") };
+        let output = program.child.stdout.take().unwrap();
+        let read = move || {
+            BufReader::new(output).lines().map_while(Result::ok).find(|line| line.starts_with("listening "))
+        };
+        let line = tokio::task::spawn_blocking(read).await.unwrap().expect("the ready line");
+        program.http = format!("{}/", line.split(' ').nth(1).unwrap());
+        self.programs.push(program);
+    }
+
+    async fn post(&self, url: &str, method: &str, params: &Value) -> reqwest::Result<Value> {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let post = self.client.post(url).header("content-type", "application/json").body(message);
+        let body = post.timeout(PATIENCE).send().await?.text().await?;
+        Ok(serde_json::from_str(&body).unwrap())
+    }
+
+    async fn of_chain(&self, method: &str, params: Value) -> Value {
+        self.post(&self.backends[0].url("/"), method, &params).await.unwrap()["result"].clone()
+    }
+
+    /// Asks the next front end as a balancer does: one that cannot be reached, or says that it cannot answer now, is
+    /// replaced by the next.
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        let started = Instant::now();
+        loop {
+            let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.programs.len();
+            let answer =
+                self.post(&format!("{}{}", self.programs[turn].http, self.key), method, &params).await;
+            match answer {
+                Ok(answer) if answer["error"]["code"] != -32002 => {
+                    assert!(answer.get("error").is_none(), "{method}: {answer}");
+                    return answer["result"].clone();
+                }
+                answer => assert!(started.elapsed() < PATIENCE, "{method}: {answer:?}"),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    u64::from_str_radix(value.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap()
+}
+
+/// The numbers of all new heads that a client learns of which connects to the next front end whenever its connection
+/// breaks, and then fetches what it has missed.
+async fn follow(world: Arc<World>, last: u64) -> Vec<u64> {
+    let mut heads = vec![number(&world.ask("eth_blockNumber", json!([])).await)];
+    let started = Instant::now();
+    while heads.last().is_none_or(|head| *head < last) {
+        assert!(started.elapsed() < PATIENCE, "{heads:?}");
+        let turn = world.next.fetch_add(1, Ordering::Relaxed) % world.programs.len();
+        let url = format!("{}{}", world.programs[turn].http.replace("http", "ws"), world.key);
+        let Ok((mut socket, _)) = tokio_tungstenite::connect_async(url).await else { continue };
+        let subscribe = r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}"#;
+        if socket.send(Message::text(subscribe)).await.is_err() || socket.next().await.is_none() {
+            continue;
+        }
+        // Heads that came between two connections; the subscription tells of all later ones.
+        let now = number(&world.ask("eth_blockNumber", json!([])).await);
+        let known = *heads.last().unwrap();
+        heads.extend(known + 1..=now);
+        while heads.last().is_some_and(|head| *head < last) {
+            let Ok(Some(Ok(message))) = tokio::time::timeout(PATIENCE, socket.next()).await else { break };
+            let Ok(text) = message.to_text() else { break };
+            let Ok(told) = serde_json::from_str::<Value>(text) else { continue };
+            if let Some(head) = told["params"]["result"]["number"].as_str() {
+                let head = number(&head.into());
+                // It may tell again of one that was fetched.
+                if heads.last().is_none_or(|known| head > *known) {
+                    heads.push(head);
+                }
+            }
+        }
+    }
+    heads
+}
+
+/// Takes contracts from the key: a filter that it has open does not exist any more, at any front end.
+async fn narrow(world: &World, id: &str) {
+    let open = world.ask("eth_newFilter", json!([{}])).await;
+    let shop = "0x00000000000000000000000000000000000000aa";
+    world.keys(&["limit", id, "--contracts", shop]);
+    for program in &world.programs[1..] {
+        let url = format!("{}{}", program.http, world.key);
+        let poll =
+            async |filter: &Value| world.post(&url, "eth_getFilterChanges", &json!([filter])).await.unwrap();
+        wait_until("the rights", || async { poll(&open).await["error"]["code"] == -32000 }).await;
+        let own = world.post(&url, "eth_newFilter", &json!([{"address": shop}])).await.unwrap();
+        assert_eq!(poll(&own["result"]).await["result"], json!([]), "{own}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked() {
+    let Some(mut world) = World::start().await else { return };
+    let filter = world.ask("eth_newBlockFilter", json!([])).await;
+    let killed = world.programs[0].child.id().to_string();
+    world.next.store(1, Ordering::Relaxed);
+    let world_now = Arc::new(world);
+    let last = 25;
+    let follower = tokio::spawn(follow(world_now.clone(), last));
+    let done = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..3)
+        .map(|_| {
+            let (world, done) = (world_now.clone(), done.clone());
+            tokio::spawn(async move {
+                let (mut head, mut asked) = (0, 0);
+                while !done.load(Ordering::Relaxed) {
+                    let now = number(&world.ask("eth_blockNumber", json!([])).await);
+                    assert!(now >= head, "block {head}, then {now}");
+                    (head, asked) = (now, asked + 1);
+                }
+                asked
+            })
+        })
+        .collect();
+    let mut told = Vec::new();
+    for block in 1..=last {
+        world_now.of_chain("evm_mine", json!([])).await;
+        if block == 10 {
+            assert!(Command::new("kill").args(["-9", &killed]).status().unwrap().success());
+        }
+        told.extend(world_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone());
+        tokio::time::sleep(Duration::from_millis(40)).await;
+    }
+    let heads = follower.await.unwrap();
+    assert!(heads.windows(2).all(|pair| pair[1] == pair[0] + 1), "{heads:?}");
+    done.store(true, Ordering::Relaxed);
+    for client in clients {
+        assert!(client.await.unwrap() > 10);
+    }
+    told.extend(world_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone());
+    let mut expected = Vec::new();
+    for block in 1..=last {
+        let block = world_now.of_chain("eth_getBlockByNumber", json!([format!("{block:#x}"), false])).await;
+        expected.push(block["hash"].clone());
+    }
+    assert_eq!(told, expected, "each block once, in order");
+
+    world = Arc::into_inner(world_now).expect("all clients have ended");
+    let metrics = world.client.get(&world.programs[1].metrics).send().await.unwrap();
+    // Messages are counted by who decided about a limit, and this key has none.
+    let without_samples = ["rootlight_keys_messages_total"];
+    common::check_dashboard("service", &metrics.text().await.unwrap(), &without_samples);
+    let id = world.key.split('.').next().unwrap().to_owned();
+    narrow(&world, &id).await;
+    world.keys(&["revoke", &id]);
+    for program in &world.programs[1..] {
+        wait_until("the revocation", || async {
+            let post = world.client.post(format!("{}{}", program.http, world.key)).body("{}");
+            post.send().await.unwrap().status() == 401
+        })
+        .await;
+    }
+}

@@ -1,0 +1,64 @@
+//! Calls of services in this process, services as upstreams, and the recording of this repository.
+
+use futures::future::BoxFuture;
+use rootlight::light::UpstreamRequest;
+use rootlight_server::service::{self, Caller, HeldReply, Service};
+use rootlight_upstream::replay::Replay;
+use rootlight_upstream::{UpstreamError, UpstreamResult};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+fn message(method: &str, params: &Value) -> Vec<u8> {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string().into_bytes()
+}
+
+fn read(answer: HeldReply) -> Value {
+    serde_json::from_str(&answer.into_text().unwrap()).unwrap()
+}
+
+/// Makes a call; returns the whole response.
+pub async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
+    read(service.answer(message(method, &params)).await)
+}
+
+/// As [`ask`], for a caller.
+pub async fn ask_as(of: &dyn Service, caller: &Caller, method: &str, params: Value) -> Value {
+    read(of.answer_to(caller, service::read(&message(method, &params))).await)
+}
+
+/// Makes a call; returns its result or its error.
+pub async fn outcome(service: &dyn Service, method: &str, params: Value) -> Result<Value, Value> {
+    let mut answer = ask(service, method, params).await;
+    match answer.get_mut("error") {
+        Some(error) => Err(error.take()),
+        None => Ok(answer["result"].take()),
+    }
+}
+
+/// Answers a request of a light client as a node does.
+pub async fn answered(service: &dyn Service, request: UpstreamRequest) -> UpstreamResult {
+    let result = outcome(service, request.method, serde_json::from_str(&request.params).unwrap()).await;
+    result.map(|value| RawValue::from_string(value.to_string()).unwrap()).map_err(|error| {
+        UpstreamError::Rpc {
+            code: error["code"].as_i64().unwrap(),
+            message: error["message"].as_str().unwrap().into(),
+            data: None,
+        }
+    })
+}
+
+/// Answers requests of a light client one after another.
+pub fn answers(service: &dyn Service, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+    Box::pin(async move {
+        let mut results = Vec::new();
+        for request in requests {
+            results.push(answered(service, request).await);
+        }
+        results
+    })
+}
+
+/// The recording in this repository: blocks 0 to 75 of a development network.
+pub fn recording() -> Replay {
+    Replay::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../recordings")).unwrap()
+}

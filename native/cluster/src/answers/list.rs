@@ -1,0 +1,51 @@
+//! A JSON array of an answer, which takes its bytes from a budget.
+
+use rootlight_limits::budget::{self, Held};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::failure::NoAnswer;
+
+/// A JSON array.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    text: String,
+    count: usize,
+    held: Held,
+}
+
+impl List {
+    /// Adds a member.
+    pub(super) fn add(&mut self, member: &impl Serialize) -> Result<(), NoAnswer> {
+        self.text.push(if self.count == 0 { '[' } else { ',' });
+        self.text.push_str(&serde_json::to_string(member)?);
+        self.count = self.count.saturating_add(1);
+        Ok(())
+    }
+
+    /// Number of members.
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes of the text.
+    pub(super) const fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Takes the bytes of the text from the budget.
+    pub(super) async fn hold(&mut self) -> Result<(), NoAnswer> {
+        let missing = self.text.len().saturating_sub(self.held.bytes());
+        if missing > 0 {
+            self.held.merge(budget::upstreams().take_soon(missing).await.ok_or(NoAnswer::NoRoom)?);
+        }
+        Ok(())
+    }
+
+    /// The number of members, the array, and the bytes that it takes from the budget.
+    pub(super) async fn finish(mut self) -> Result<(usize, Box<RawValue>, Held), NoAnswer> {
+        self.text.push_str(if self.count == 0 { "[]" } else { "]" });
+        self.hold().await?;
+        Ok((self.count, RawValue::from_string(self.text)?, self.held))
+    }
+}

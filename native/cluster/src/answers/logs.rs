@@ -1,0 +1,51 @@
+//! The index's answer to a question about logs.
+
+use rootlight::engine::{FoundLog, LogFilter, MAX_LOG_BYTES};
+use rootlight::types::json::{Location, RpcLog};
+use rootlight_index::Reader;
+use rootlight_limits::budget::Held;
+use rootlight_node::light::index::{LogQuestion, LogReply};
+use rootlight_node::light::{Place, ProvenChain};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::failure::NoAnswer;
+use super::list::List;
+
+/// The logs that a question asks for, and the budget's bytes that they take.
+///
+/// # Errors
+/// [`NoAnswer`].
+pub(super) async fn answer(
+    reader: &Reader,
+    chain: &ProvenChain,
+    question: LogQuestion,
+) -> Result<(Box<RawValue>, Held), NoAnswer> {
+    let LogQuestion { from, to, addresses, topics, most } = question;
+    let mut found = reader.logs(&LogFilter { addresses, topics }, from, to);
+    let mut list = List::default();
+    while let Some(logs) = found.next().await {
+        for log in logs? {
+            let at = log.found.block.number;
+            if chain.place(&log.found.block) == Place::Elsewhere {
+                return Err(NoAnswer::OtherBranch(at));
+            }
+            add(&mut list, &log.found)?;
+            if most.is_some_and(|most| list.count() > most) {
+                return Ok((to_raw_value(&LogReply::TooMany { at })?, Held::default()));
+            }
+            if list.bytes() > MAX_LOG_BYTES {
+                return Ok((to_raw_value(&LogReply::TooLong { at })?, Held::default()));
+            }
+        }
+        list.hold().await?;
+    }
+    let (count, logs, held) = list.finish().await?;
+    Ok((to_raw_value(&LogReply::All { count, logs })?, held))
+}
+
+/// Adds a log to a list.
+fn add(list: &mut List, found: &FoundLog) -> Result<(), NoAnswer> {
+    let block = found.block;
+    let at = Location { block_hash: block.hash, block_number: block.number, index: found.transaction_index };
+    list.add(&RpcLog::new(&found.log, found.transaction, &at, found.log_index).with_removed(false))
+}

@@ -1,0 +1,70 @@
+//! The index's answers to questions about traces.
+
+use rootlight_index::{
+    FoundTraces, IndexedTrace, MAX_BLOCK_TRACE_BYTES, Reader, TraceFilter, TraceRange, Traced,
+};
+use rootlight_limits::budget::Held;
+use rootlight_node::light::index::{AskedBlock, TraceQuestion, TraceReply};
+use rootlight_node::light::{Place, ProvenChain};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::failure::NoAnswer;
+use super::list::List;
+use crate::trace_json::TraceObject;
+
+/// Traces between which the bytes are taken from the budget.
+const PIECE: usize = 256;
+
+/// The traces that a question asks for, and the budget's bytes that they take.
+///
+/// # Errors
+/// [`NoAnswer`].
+pub(super) async fn answer(
+    reader: &Reader,
+    chain: &ProvenChain,
+    question: TraceQuestion,
+) -> Result<(Box<RawValue>, Held), NoAnswer> {
+    let TraceQuestion { from, to, least, senders, recipients, after, count } = question;
+    let range = TraceRange { from, to, least, after, count, bytes: MAX_BLOCK_TRACE_BYTES };
+    let (traces, skipped, last) = match reader.traces(&TraceFilter { senders, recipients }, &range).await? {
+        FoundTraces::All { traces, skipped, last } => (traces, skipped, last),
+        FoundTraces::TooLong => return Ok((to_raw_value(&TraceReply::TooLong)?, Held::default())),
+    };
+    let elsewhere = traces.iter().find(|trace| chain.place(&trace.block) == Place::Elsewhere);
+    if let Some(trace) = elsewhere {
+        return Err(NoAnswer::OtherBranch(trace.block.number));
+    }
+    let (count, traces, held) = written(traces).await?;
+    Ok((to_raw_value(&TraceReply::Found { count, skipped, last, traces })?, held))
+}
+
+/// The traces of a block or transaction below the proven chain; `None` if the index does not have them.
+///
+/// # Errors
+/// [`NoAnswer`].
+pub(super) async fn of_block(
+    reader: &Reader,
+    chain: &ProvenChain,
+    block: AskedBlock,
+) -> Result<Option<(Box<RawValue>, Held)>, NoAnswer> {
+    let which = match block {
+        AskedBlock::Number(number) => Traced::Number(number),
+        AskedBlock::Hash(hash) => Traced::Hash(hash),
+        AskedBlock::Transaction(hash) => Traced::Transaction(hash),
+    };
+    let found = reader.traces_of(which).await?.filter(|(block, _)| chain.place(block) == Place::Below);
+    let Some((_, traces)) = found else { return Ok(None) };
+    let (_, traces, held) = written(traces).await?;
+    Ok(Some((traces, held)))
+}
+
+async fn written(traces: Vec<IndexedTrace>) -> Result<(usize, Box<RawValue>, Held), NoAnswer> {
+    let mut list = List::default();
+    for trace in traces {
+        list.add(&TraceObject::of(trace))?;
+        if list.count().is_multiple_of(PIECE) {
+            list.hold().await?;
+        }
+    }
+    list.finish().await
+}

@@ -1,0 +1,177 @@
+//! A backend with the index before it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream;
+use rootlight::light::{NO_RESPONSE, UpstreamRequest};
+use rootlight::types::B256;
+use rootlight_limits::budget::Held;
+use rootlight_node::light::index::{
+    BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES, INDEX_TRANSACTION, LogQuestion,
+    TraceQuestion, hash_of_params, is_index_question,
+};
+use rootlight_upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::Notify;
+
+use super::block::About;
+use super::failure::NoAnswer;
+use super::source::IndexSource;
+
+/// Questions of one batch that the index gets at a time.
+const PARALLEL: usize = 4;
+
+/// Blocks on top of a block that the index gives. A message whose head was pinned before the block joined the chain would
+/// ask for its header and uncles, which a backend gives; so many blocks do not come while a message is answered.
+const DEPTH: u64 = 8;
+
+/// A backend with the index before it: the index gives bodies, receipts and places of transactions that it has, and the
+/// backend everything else. The client never learns which of them answered, so only what the index has checked is passed
+/// on: the backend is never blamed for the index.
+#[derive(Debug)]
+pub struct WithIndex {
+    backend: SharedUpstream,
+    index: Arc<IndexSource>,
+}
+
+/// Puts an index before each of these backends. The light client that gets them needs [`LightOptions::index`], and its
+/// [`proven_chain`] goes to [`IndexSource::follow`].
+///
+/// [`LightOptions::index`]: rootlight_node::light::LightOptions::index
+/// [`proven_chain`]: rootlight_node::light::LightService::proven_chain
+#[must_use]
+pub fn with_index(backends: Vec<SharedUpstream>, index: &Arc<IndexSource>) -> Vec<SharedUpstream> {
+    let one = |backend| Arc::new(WithIndex { backend, index: index.clone() }) as SharedUpstream;
+    backends.into_iter().map(one).collect()
+}
+
+/// What the index is asked.
+enum Question {
+    /// The block object of a block with this hash.
+    Block(B256),
+    /// Something about a transaction, which a backend can give too.
+    Part(About, B256),
+    /// Something about a transaction, which only the index may give.
+    Older(About, B256),
+    /// Logs, which only the index may give.
+    Logs(LogQuestion),
+    /// Traces, which only the index may give.
+    Traces(TraceQuestion),
+    /// A part of a block below the proven chain, which only the index may give.
+    BlockPart(BlockQuestion),
+    /// A question that cannot be read.
+    Malformed,
+}
+
+impl Question {
+    /// What the index is asked by a request; `None` if it is for the backend alone.
+    fn of(request: &UpstreamRequest) -> Option<Self> {
+        let hash = || hash_of_params(&request.params);
+        let question = match request.method {
+            "eth_getBlockByHash" => {
+                let (hash, full): (B256, bool) = serde_json::from_str(&request.params).ok()?;
+                full.then_some(Self::Block(hash))
+            }
+            "eth_getTransactionByHash" => hash().map(|hash| Self::Part(About::Transaction, hash)),
+            "eth_getTransactionReceipt" => hash().map(|hash| Self::Part(About::Receipt, hash)),
+            INDEX_TRANSACTION => hash().map(|hash| Self::Older(About::Transaction, hash)),
+            INDEX_RECEIPT => hash().map(|hash| Self::Older(About::Receipt, hash)),
+            INDEX_LOGS => LogQuestion::of_params(&request.params).map(Self::Logs),
+            INDEX_TRACES => TraceQuestion::of_params(&request.params).map(Self::Traces),
+            INDEX_BLOCK => BlockQuestion::of_params(&request.params).map(Self::BlockPart),
+            _ => None,
+        };
+        question.or_else(|| is_index_question(request).then_some(Self::Malformed))
+    }
+}
+
+impl WithIndex {
+    /// The index's answer; `None` if the backend is to be asked.
+    async fn of_index(&self, request: &UpstreamRequest) -> Option<(UpstreamResult, Held)> {
+        let alone = |answer: Option<Box<RawValue>>| answer.map(|text| (Ok(text), Held::default()));
+        let failed = |failure: NoAnswer| (Err(failure.into()), Held::default());
+        match Question::of(request)? {
+            Question::Block(hash) => alone(self.index.block(&hash, DEPTH).await),
+            Question::Part(about, hash) => alone(self.index.part(about, &hash).await),
+            Question::Older(about, hash) => Some(match self.index.found(about, &hash).await {
+                Ok(found) => (Ok(found.unwrap_or_else(|| RawValue::NULL.to_owned())), Held::default()),
+                Err(failure) => failed(failure),
+            }),
+            Question::Logs(question) => Some(match self.index.logs(question).await {
+                Ok((text, held)) => (Ok(text), held),
+                Err(failure) => failed(failure),
+            }),
+            Question::Traces(question) => Some(match self.index.traces(question).await {
+                Ok((text, held)) => (Ok(text), held),
+                Err(failure) => failed(failure),
+            }),
+            Question::BlockPart(question) => Some(match self.index.block_part(question).await {
+                Ok(Some((text, held))) => {
+                    (to_raw_value(&[text]).map_err(|error| NoAnswer::from(error).into()), held)
+                }
+                Ok(None) => (Ok(RawValue::NULL.to_owned()), Held::default()),
+                Err(failure) => failed(failure),
+            }),
+            Question::Malformed => Some(failed(NoAnswer::Malformed)),
+        }
+    }
+
+    async fn answers(&self, requests: Vec<UpstreamRequest>) -> (Vec<UpstreamResult>, Held) {
+        if requests.iter().all(|request| Question::of(request).is_none()) {
+            return self.backend.request_held(requests).await;
+        }
+        let asked: Vec<_> = requests.iter().map(|request| self.of_index(request)).collect();
+        let found: Vec<_> = stream::iter(asked).buffered(PARALLEL).collect().await;
+        let open = requests.into_iter().zip(&found).filter(|(_, found)| found.is_none());
+        let open: Vec<UpstreamRequest> = open.map(|(request, _)| request).collect();
+        let (rest, mut held) = match open.is_empty() {
+            true => (Vec::new(), Held::default()),
+            false => self.backend.request_held(open).await,
+        };
+        let mut rest = rest.into_iter();
+        let mut results = Vec::with_capacity(found.len());
+        for found in found {
+            match found {
+                Some((result, bytes)) => {
+                    held.merge(bytes);
+                    results.push(result);
+                }
+                None => results.push(rest.next().unwrap_or_else(|| Err(NO_RESPONSE.into()))),
+            }
+        }
+        (results, held)
+    }
+}
+
+impl Upstream for WithIndex {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.answers(requests).await.0 })
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(self.answers(requests))
+    }
+
+    fn name(&self) -> &str {
+        self.backend.name()
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.backend.address()
+    }
+
+    fn turn(&self) -> Option<Turn> {
+        self.backend.turn()
+    }
+
+    fn dismiss(&self, turn: u64, reason: Dismissal) {
+        self.backend.dismiss(turn, reason);
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        self.backend.heads()
+    }
+}

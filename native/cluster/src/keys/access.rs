@@ -1,0 +1,259 @@
+//! Keys, quotas and announcements for a front end.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use data_encoding::HEXLOWER;
+use futures::future::BoxFuture;
+use rootlight_index::Database;
+use rootlight_server::KeyAccess;
+use rootlight_server::keys::{
+    Charge, Exceeded, Fanout, Filters, KeyError, Keys, Quotas, Record, Standing, Topic, Unavailable,
+};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use super::changes::{Changes, GRACE};
+use super::error::ClusterKeyError;
+use super::line::Line;
+use super::lookups::Lookups;
+use super::memory::{Known, Memory};
+use super::metrics::{Level, ServiceMetrics};
+use super::quotas::Counters;
+use super::usage::UsageBook;
+use super::{schema, shared};
+use crate::Seal;
+use crate::store::HotStore;
+
+/// Memory for keys, in bytes: some 100,000 without long lists.
+const MEMORY: u64 = 64 * 1024 * 1024;
+
+/// Longest time of a statement that a request waits for.
+const LOOKUP_TIME: Duration = Duration::from_secs(1);
+
+/// Longest time of a request for one key: two statements, so that what the store has is known after them.
+const FIND_TIME: Duration = Duration::from_secs(3);
+
+/// Longest time of writing the usage.
+const FLUSH_TIME: Duration = Duration::from_secs(10);
+
+/// Interval at which the usage is written. A front end that is killed loses the counts of so long at most.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Keys, quotas and announcements of a service on many machines, for one front end.
+pub struct ClusterAccess {
+    parts: Arc<Parts>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Parts {
+    secret: B256,
+    store: Arc<HotStore>,
+    memory: Arc<Memory>,
+    lookups: Lookups,
+    changes: Changes,
+    counters: Arc<Counters>,
+    usage: UsageBook,
+    usage_line: Line,
+    metrics: ServiceMetrics,
+}
+
+impl fmt::Debug for ClusterAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterAccess").field("store", &self.parts.store).finish_non_exhaustive()
+    }
+}
+
+impl Drop for ClusterAccess {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl ClusterAccess {
+    /// Opens the keys of a service, and brings their schema to the newest version; must be called inside a runtime.
+    ///
+    /// # Errors
+    /// [`ClusterKeyError`]: the database cannot be reached or used. Later it may be away for a while.
+    pub async fn open(database: &Database, store: Arc<HotStore>) -> Result<Arc<Self>, ClusterKeyError> {
+        Self::open_with(database, store, GRACE).await
+    }
+
+    /// As [`Self::open`], with another time for which known keys are served while nobody can be asked whether they changed.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(
+        database: &Database,
+        store: Arc<HotStore>,
+        grace: Duration,
+    ) -> Result<Arc<Self>, ClusterKeyError> {
+        let line = |limit| Line::new(database.clone(), limit);
+        let preparing = line(FLUSH_TIME);
+        let secret = preparing.run(async |client| {
+            schema::writable(client).await?;
+            schema::migrate(client).await?;
+            schema::secret(client).await
+        });
+        let secret = secret.await?;
+        let mut name = [0; 16];
+        getrandom::fill(&mut name).map_err(KeyError::Random)?;
+        let name = HEXLOWER.encode(&name);
+        let (memory, metrics) = (Arc::new(Memory::new(MEMORY)), ServiceMetrics::default());
+        let (polling, seal) = (line(LOOKUP_TIME), Seal::new(secret));
+        let changes =
+            Changes::open((store.clone(), seal.clone()), polling, memory.clone(), metrics.clone(), grace)
+                .await?;
+        let parts = Arc::new(Parts {
+            secret,
+            lookups: Lookups::new((store.clone(), seal), line(LOOKUP_TIME), memory.clone(), metrics.clone()),
+            counters: Arc::new(Counters::new(store.clone(), metrics.clone())),
+            usage: UsageBook::new(name.clone(), metrics.clone()),
+            usage_line: line(FLUSH_TIME),
+            store,
+            memory,
+            changes,
+            metrics,
+        });
+        let tasks = parts.tasks(name);
+        Ok(Arc::new(Self { parts, tasks }))
+    }
+
+    /// What a server needs.
+    #[must_use]
+    pub fn access(self: &Arc<Self>) -> KeyAccess {
+        let (keys, quotas) = (self.clone(), self.clone());
+        KeyAccess { keys, quotas, filters: self.clone(), fanout: self.clone(), anonymous: false }
+    }
+
+    /// The secret that all front ends of the service share.
+    #[must_use]
+    pub fn secret(&self) -> B256 {
+        self.parts.secret
+    }
+
+    /// Writes what keys were used for, before the process ends.
+    ///
+    /// # Errors
+    /// The database cannot be written. A further call tries again.
+    pub async fn flush(&self) -> Result<(), ClusterKeyError> {
+        self.parts.usage.flush(&self.parts.usage_line).await
+    }
+
+    /// What keys and quotas did.
+    #[must_use]
+    pub fn metrics(&self) -> &ServiceMetrics {
+        &self.parts.metrics
+    }
+}
+
+impl Parts {
+    fn tasks(self: &Arc<Self>, name: String) -> Vec<JoinHandle<()>> {
+        let parts = || self.clone();
+        let (a, b, c, d, e, f, g) = (parts(), parts(), parts(), parts(), parts(), parts(), parts());
+        let database = parts();
+        vec![
+            tokio::spawn(async move { a.lookups.run().await }),
+            tokio::spawn(async move { database.lookups.run_database().await }),
+            tokio::spawn(async move { b.lookups.check().await }),
+            tokio::spawn(async move {
+                if let Err(error) = c.changes.receive().await {
+                    warn!("changes of keys are learnt from the database only: {error}");
+                }
+            }),
+            tokio::spawn(async move { d.changes.read().await }),
+            tokio::spawn(async move { e.changes.compare().await }),
+            tokio::spawn(async move { f.counters.census(&name).await }),
+            tokio::spawn(async move { g.write_usage().await }),
+        ]
+    }
+
+    async fn write_usage(&self) {
+        loop {
+            tokio::time::sleep(FLUSH_INTERVAL).await;
+            if let Err(error) = self.usage.flush(&self.usage_line).await {
+                warn!("the usage of keys is not written yet: {error}");
+            }
+        }
+    }
+
+    async fn refuse(&self, id: &str) -> Result<(), Unavailable> {
+        if self.memory.was_refused(id) {
+            return Ok(());
+        }
+        let looked_up = tokio::time::timeout(FIND_TIME, self.lookups.refuse(id));
+        looked_up.await.unwrap_or(Err(Unavailable))?;
+        self.memory.note_refused(id);
+        Ok(())
+    }
+
+    async fn find(&self, id: &str) -> Result<Option<Arc<Record>>, Unavailable> {
+        let known = match self.memory.get(id) {
+            Some(_) if !self.changes.are_known() => return Err(Unavailable),
+            Some(known) => {
+                self.metrics.lookup(Level::Memory);
+                known
+            }
+            None => {
+                let found = tokio::time::timeout(FIND_TIME, self.lookups.find(id));
+                found.await.unwrap_or(Err(Unavailable))?
+            }
+        };
+        match known {
+            Known::Key(record) => Ok(Some(record)),
+            Known::Absent => Ok(None),
+        }
+    }
+}
+
+impl Keys for ClusterAccess {
+    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>> {
+        Box::pin(self.parts.find(id))
+    }
+
+    fn refuse<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
+        Box::pin(self.parts.refuse(id))
+    }
+}
+
+impl Quotas for ClusterAccess {
+    fn take<'a>(
+        &'a self,
+        key: &'a Record,
+        charge: &'a Charge,
+    ) -> BoxFuture<'a, Result<Option<Standing>, Exceeded>> {
+        Box::pin(async move {
+            let taken = self.parts.counters.take(key, charge).await;
+            self.parts.usage.count(key.number, charge, taken.is_ok());
+            taken
+        })
+    }
+}
+
+impl Filters for ClusterAccess {
+    fn owner(&self, key: &Record) -> u32 {
+        key.number
+    }
+}
+
+impl Fanout for ClusterAccess {
+    fn publish(&self, topic: Topic) {
+        match topic {
+            Topic::Keys => {
+                self.parts.changes.tell();
+                let store = self.parts.store.clone();
+                // Without the name of a key it makes the others look at the database.
+                tokio::spawn(async move { store.publish(shared::CHANNEL, b"").await });
+            }
+        }
+    }
+
+    fn listen(&self, topic: Topic) -> watch::Receiver<u64> {
+        match topic {
+            Topic::Keys => self.parts.changes.listen(),
+        }
+    }
+}

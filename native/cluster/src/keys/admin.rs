@@ -1,0 +1,221 @@
+//! Commands on the keys of a service on many machines: the database first, then the store and the front ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight_index::Database;
+use rootlight_limits::unix_time::{DAY, unix_time};
+use rootlight_server::keys::{Change, KeyError, KeyText, Listed, Record, Rules, Usage, is_id};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Transaction};
+use tracing::warn;
+
+use super::error::ClusterKeyError;
+use super::line::Line;
+use super::rows::{self, Versioned, whole};
+use super::{schema, shared};
+use crate::Seal;
+use crate::store::HotStore;
+
+/// Longest time of a command.
+const COMMAND_TIME: Duration = Duration::from_secs(30);
+
+/// Most keys of a page of a list.
+pub const MAX_PAGE: u32 = 1_000;
+
+/// The keys of a service on many machines, for commands.
+pub struct ClusterKeys {
+    pub(super) line: Line,
+    /// `None` if it cannot be reached: front ends then learn of changes from the database.
+    store: Option<Arc<HotStore>>,
+    seal: Seal,
+}
+
+impl std::fmt::Debug for ClusterKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClusterKeys").field("store", &self.store.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// A page of the list of keys.
+#[derive(Debug)]
+pub struct Page {
+    /// The keys, by the time they were made.
+    pub keys: Vec<Listed>,
+    /// Where the next page begins: the id of the last key, or what [`ClusterKeys::search`] takes; `None` on the last page.
+    pub next: Option<String>,
+}
+
+impl ClusterKeys {
+    /// Opens the keys, and brings their schema to the newest version.
+    ///
+    /// # Errors
+    /// [`ClusterKeyError`]: the database cannot be reached or used.
+    pub async fn open(database: Database, store: Option<Arc<HotStore>>) -> Result<Self, ClusterKeyError> {
+        let line = Line::new(database, COMMAND_TIME);
+        let secret = line.run(async |client| {
+            schema::migrate(client).await?;
+            schema::secret(client).await
+        });
+        let seal = Seal::new(secret.await?);
+        Ok(Self { line, store, seal })
+    }
+
+    /// Makes a key. Returns its text, which is not kept, and its record.
+    ///
+    /// # Errors
+    /// The limits cannot be used, or the database cannot be written.
+    pub async fn create(&self, change: &Change) -> Result<(KeyText, Record), ClusterKeyError> {
+        let (mut name, mut rules) = (String::new(), Rules::default());
+        change.apply(&mut name, &mut rules)?;
+        self.line.run(async |client| insert(client, name, rules).await).await
+    }
+
+    /// Revokes a key, for good. Its open WebSockets are closed within a second.
+    ///
+    /// # Errors
+    /// No key has this id, or the database cannot be written.
+    pub async fn revoke(&self, id: &str) -> Result<Listed, ClusterKeyError> {
+        self.edit(id, |record| {
+            record.revoked.get_or_insert_with(unix_time);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Changes the name or limits of a key.
+    ///
+    /// # Errors
+    /// No key has this id, it is revoked, a value cannot be used, or the database cannot be written.
+    pub async fn limit(&self, id: &str, change: &Change) -> Result<Listed, ClusterKeyError> {
+        self.edit(id, |record| match record.revoked {
+            Some(_) => Err(KeyError::Revoked(record.id.clone())),
+            None => change.apply(&mut record.name, &mut record.rules),
+        })
+        .await
+    }
+
+    /// Lists at most `most` keys, and at most [`MAX_PAGE`], from the one after `after` on.
+    ///
+    /// # Errors
+    /// No key has the id `after`, or the database cannot be read.
+    pub async fn list(&self, after: Option<&str>, most: u32) -> Result<Page, ClusterKeyError> {
+        let most = most.clamp(1, MAX_PAGE);
+        let found = self.line.run(async |client| {
+            let after = match after {
+                None => 0,
+                Some(id) => number(client, id).await?,
+            };
+            // One more tells whether there is a next page.
+            rows::page(client, after, i64::from(most).saturating_add(1), unix_time() / DAY).await
+        });
+        let mut found = found.await?;
+        let more = found.len() > usize::try_from(most).unwrap_or(usize::MAX);
+        if more {
+            found.pop();
+        }
+        let keys: Vec<Listed> =
+            found.into_iter().map(|(record, usage)| Listed::new(&record, usage)).collect();
+        let next = keys.last().filter(|_| more).map(|key| key.id.clone());
+        Ok(Page { keys, next })
+    }
+
+    async fn edit(
+        &self,
+        id: &str,
+        edit: impl FnOnce(&mut Record) -> Result<(), KeyError>,
+    ) -> Result<Listed, ClusterKeyError> {
+        let changed = self.line.run(async |client| {
+            let transaction = client.transaction().await?;
+            let old = rows::lock(&transaction, id).await?.ok_or_else(|| unknown(id))?;
+            let mut record = old.record.clone();
+            edit(&mut record)?;
+            let rate = |record: &Record| (record.rules.per_second, record.rules.burst());
+            let new_rate = rate(&record) != rate(&old.record);
+            let revision =
+                if record == old.record { None } else { Some(update(&transaction, &record).await?) };
+            let found = rows::one(&transaction, id, unix_time() / DAY).await?;
+            let (record, usage): (Record, Usage) = found.ok_or_else(|| unknown(id))?;
+            transaction.commit().await?;
+            Ok((record, usage, revision, new_rate))
+        });
+        let (record, usage, revision, new_rate) = changed.await?;
+        if let Some(revision) = revision {
+            self.announce(&Versioned { record: record.clone(), revision }, new_rate).await;
+        }
+        Ok(Listed::new(&record, usage))
+    }
+
+    async fn announce(&self, changed: &Versioned, new_rate: bool) {
+        let told = match &self.store {
+            None => return,
+            Some(store) => shared::announce(store, &self.seal, changed, new_rate).await,
+        };
+        if let Err(error) = told {
+            warn!("front ends learn of the change from the database: {error}");
+        }
+    }
+}
+
+fn unknown(id: &str) -> KeyError {
+    // An id that has the form of none may be a whole key, which no message repeats.
+    KeyError::Unknown(if is_id(id) { id.to_owned() } else { "ID".to_owned() })
+}
+
+async fn number(client: &Client, id: &str) -> Result<i32, ClusterKeyError> {
+    let query = "SELECT number FROM service.keys WHERE id = $1";
+    let row = client.query_typed_opt(query, &[(&id, Type::TEXT)]).await?;
+    Ok(row.ok_or_else(|| unknown(id))?.try_get(0)?)
+}
+
+fn rules_text(rules: &Rules) -> Result<String, ClusterKeyError> {
+    let text = serde_json::to_string(rules);
+    Ok(text.map_err(|error| KeyError::Invalid(error.to_string()))?)
+}
+
+async fn insert(client: &Client, name: String, rules: Rules) -> Result<(KeyText, Record), ClusterKeyError> {
+    let query = "INSERT INTO service.keys (id, name, hash, created, rules) VALUES ($1, $2, $3, $4, $5::text::jsonb) \
+                 ON CONFLICT (id) DO NOTHING RETURNING number";
+    let (text, created) = (rules_text(&rules)?, unix_time());
+    loop {
+        let key = KeyText::random().map_err(KeyError::Random)?;
+        let hash = key.hash();
+        let values: [(&(dyn ToSql + Sync), Type); 5] = [
+            (&key.id(), Type::TEXT),
+            (&name, Type::TEXT),
+            (&hash.as_slice(), Type::BYTEA),
+            (&whole(created), Type::INT8),
+            (&text, Type::TEXT),
+        ];
+        // Another key may have the id.
+        let Some(row) = client.query_typed_opt(query, &values).await? else { continue };
+        let id = key.id().to_owned();
+        let number = u32::try_from(row.try_get::<_, i32>(0)?)
+            .map_err(|_| ClusterKeyError::Damaged { what: "the number", id: id.clone() })?;
+        return Ok((key, Record { id, number, name, hash, created, revoked: None, rules }));
+    }
+}
+
+/// Writes a changed key under a new revision, which it returns.
+///
+/// The revision is at least the time in milliseconds, so that it is above those that a replica lacked when it became the
+/// primary, and which front ends may know.
+async fn update(transaction: &Transaction<'_>, record: &Record) -> Result<i64, ClusterKeyError> {
+    let query = "UPDATE service.state SET revision = \
+                 greatest(revision + 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING revision";
+    let revision: i64 = transaction.query_typed_one(query, &[]).await?.try_get(0)?;
+    let query = "UPDATE service.keys SET name = $2, revoked = $3, rules = $4::text::jsonb, revision = $5 WHERE id = $1";
+    transaction
+        .execute_typed(
+            query,
+            &[
+                (&record.id, Type::TEXT),
+                (&record.name, Type::TEXT),
+                (&record.revoked.map(whole), Type::INT8),
+                (&rules_text(&record.rules)?, Type::TEXT),
+                (&revision, Type::INT8),
+            ],
+        )
+        .await?;
+    Ok(revision)
+}

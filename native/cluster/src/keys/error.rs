@@ -1,0 +1,70 @@
+//! Errors of the keys of a service on many machines.
+
+use rootlight_index::IndexError;
+use rootlight_server::keys::KeyError;
+
+use crate::store::StoreError;
+
+/// Why the keys cannot be used, or a command on them failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterKeyError {
+    /// The database's address, its connection, or a statement.
+    #[error(transparent)]
+    Database(#[from] IndexError),
+    /// The database did not answer in time.
+    #[error("the database did not answer in time")]
+    Slow,
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A value of a command, or the key that it names.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A migration failed.
+    #[error("the schema of keys cannot be brought to version {version}: {reason}")]
+    Migration {
+        /// The newest version of this program.
+        version: u32,
+        /// The library's text.
+        reason: String,
+    },
+    /// A newer program has changed the schema.
+    #[error(
+        "the schema of keys has version {found}, and this program knows versions up to {known}: use the newer program"
+    )]
+    NewerSchema {
+        /// The version of the database.
+        found: u32,
+        /// The newest version that is known.
+        known: u32,
+    },
+    /// The database takes no changes.
+    #[error(
+        "the database is read-only, as a replica is: front ends write usage, so --index has to name the primary"
+    )]
+    ReadOnly,
+    /// A row does not have the form that this program writes.
+    #[error("the database of keys is damaged: {what} of key {id}")]
+    Damaged {
+        /// What was read.
+        what: &'static str,
+        /// The key.
+        id: String,
+    },
+}
+
+impl ClusterKeyError {
+    /// Whether the database refused values: they are out of range, have a wrong form or break a rule of a table, and will
+    /// do so again.
+    pub(super) fn is_about_values(&self) -> bool {
+        let Self::Database(IndexError::Database(error)) = self else { return false };
+        error.code().is_some_and(|state| matches!(state.code().get(..2), Some("21" | "22" | "23")))
+    }
+}
+
+impl From<tokio_postgres::Error> for ClusterKeyError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}

@@ -1,0 +1,140 @@
+//! What a front end admits while the store does not answer.
+
+use rootlight_limits::unix_time::DAY;
+use rootlight_server::keys::{Exceeded, Gcra, Standing, day_of};
+
+use super::limits::{Demand, Limits};
+
+/// All front ends together admit at most one in so many of what the shared limit would.
+const STRICTER: u32 = 2;
+
+/// The counters of a key without the store.
+#[derive(Debug, Default)]
+pub(super) struct Fallback {
+    gcra: Gcra,
+    /// The day of `today`.
+    day: u64,
+    /// Requests of the day that were admitted so.
+    today: u64,
+    /// Requests of the day that the store has not been told of.
+    untold: u64,
+}
+
+/// What a decision without the store is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    /// Number of front ends.
+    pub(super) front_ends: u32,
+    /// Nanoseconds of a clock that never goes back.
+    pub(super) nanos: u64,
+    /// Seconds since 1970.
+    pub(super) unix: u64,
+    /// Requests of the day that the store knew of.
+    pub(super) known: u64,
+}
+
+impl Fallback {
+    /// Counts a message, if it is within this front end's share of half the limit.
+    pub(super) fn take(
+        &mut self,
+        limits: &Limits,
+        demand: &Demand,
+        at: Moment,
+    ) -> Result<Option<Standing>, Exceeded> {
+        let parts = at.front_ends.max(1).saturating_mul(STRICTER);
+        let today = at.unix / DAY;
+        let (day, kept) = day_of(self.day, today);
+        self.day = day;
+        if !kept {
+            (self.today, self.untold) = (0, 0);
+        }
+        if let Some(most) = limits.per_day {
+            let share = most.saturating_sub(at.known) / u64::from(parts);
+            if demand.requests > share.saturating_sub(self.today) {
+                let count = most.saturating_sub(share.saturating_sub(self.today));
+                return Err(limits.too_many(count, at.unix));
+            }
+        }
+        let mut used = 0;
+        if let Some(rate) = limits.rate {
+            let share = rate.share(parts);
+            let taken = self.gcra.take(share, demand.weight, at.nanos);
+            used = self.gcra.left(share, at.nanos).full_in;
+            if let Err(wait) = taken {
+                return Err(Limits { rate: Some(share), ..*limits }.too_fast(wait, used));
+            }
+        }
+        self.today = self.today.saturating_add(demand.requests);
+        self.untold = self.untold.saturating_add(demand.requests);
+        let share = limits.rate.map(|rate| rate.share(parts));
+        let count = at.known.saturating_add(self.today);
+        Ok(Limits { rate: share, ..*limits }.standing(used, count, at.unix))
+    }
+
+    /// The requests of a day that the store must be told of. They count as told.
+    pub(super) fn tell(&mut self, unix: u64) -> u64 {
+        let untold = std::mem::take(&mut self.untold);
+        if day_of(self.day, unix / DAY).1 { untold } else { 0 }
+    }
+
+    /// Notes that the store was not told. What it was told of and did not answer is told again: rather twice than never.
+    pub(super) fn not_told(&mut self, requests: u64) {
+        self.untold = self.untold.saturating_add(requests);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight_server::keys::{Charge, Rules, Window};
+
+    use super::super::limits::SECOND;
+    use super::*;
+
+    fn limits(per_second: Option<u32>, burst: u32, per_day: Option<u64>) -> Limits {
+        Limits::of(&Rules { per_second, burst: Some(burst), per_day, ..Rules::default() }).unwrap()
+    }
+
+    fn moment(nanos: u64) -> Moment {
+        Moment { front_ends: 3, nanos, unix: 20_000 * DAY + nanos / SECOND, known: 40 }
+    }
+
+    #[test]
+    fn three_front_ends_together_admit_half_of_the_rate() {
+        let limits = limits(Some(60), 120, None);
+        let demand = limits.demand(&Charge { requests: 1, weight: 1, classes: Vec::new() });
+        let admitted = |fallback: &mut Fallback| {
+            let tries = (0..10_000_u64).map(|step| moment(step * 1_000_000));
+            tries.filter(|at| fallback.take(&limits, &demand, *at).is_ok()).count()
+        };
+        let sum: usize = (0..3).map(|_| admitted(&mut Fallback::default())).sum();
+        // Half of 120 at once and of 60 a second for ten seconds.
+        assert!((350..=363).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_does_not_block_the_days_after() {
+        let limits = limits(None, 1, Some(20));
+        let demand = limits.demand(&Charge { requests: 1, weight: 1, classes: Vec::new() });
+        let mut fallback = Fallback::default();
+        let mut count = |day: u64| {
+            let at = Moment { front_ends: 1, nanos: 0, unix: day * DAY, known: 0 };
+            (0..50).filter(|_| fallback.take(&limits, &demand, at).is_ok()).count()
+        };
+        assert_eq!((count(30_000), count(20_000), count(20_001)), (10, 0, 10));
+    }
+
+    #[test]
+    fn a_day_gives_each_front_end_its_share_of_half_of_what_is_left() {
+        let limits = limits(None, 1, Some(100));
+        let demand = limits.demand(&Charge { requests: 1, weight: 1, classes: Vec::new() });
+        let mut fallback = Fallback::default();
+        let count = (0..100).filter(|_| fallback.take(&limits, &demand, moment(0)).is_ok()).count();
+        assert_eq!(count, 10);
+        assert_eq!(fallback.take(&limits, &demand, moment(0)).unwrap_err().window, Window::Day);
+        assert_eq!(fallback.tell(20_000 * DAY), 10);
+        assert_eq!(fallback.tell(20_000 * DAY), 0);
+        fallback.not_told(10);
+        assert_eq!(fallback.tell(20_001 * DAY), 0, "yesterday's requests do not matter any more");
+        assert!(fallback.take(&limits, &demand, moment(DAY * SECOND)).is_ok());
+    }
+}

@@ -1,0 +1,343 @@
+//! Look-ups of keys that a front end does not remember: in the store, then in PostgreSQL.
+//!
+//! Look-ups are collected: one statement asks for all ids that came up while the last one ran, and every id is asked for
+//! once however many requests wait for it. So the database gets one statement at a time from a front end, even if
+//! somebody sends keys that do not exist as fast as possible. The store is asked by a task of its own, so that keys that it
+//! has do not wait behind those, also while the database stalls.
+//!
+//! A copy of the store is used at once if it was right at the last revision of the keys that this front end knows. One of
+//! another revision may be an old one that somebody has put back: the database is asked first, and the copy is used only
+//! if it does not answer.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use rootlight_server::keys::Unavailable;
+use tokio::sync::{Notify, oneshot};
+use tracing::debug;
+
+use super::line::Line;
+use super::memory::{Known, Mark, Memory};
+use super::metrics::{Level, ServiceMetrics};
+use super::rows::{self, Versioned};
+use super::shared::{self, Copied};
+use crate::Seal;
+use crate::store::HotStore;
+
+/// Most ids that wait for the store, and most that wait for the database.
+const MAX_IDS: usize = 4_096;
+/// Most requests that wait for one id.
+const MAX_WAITING: usize = 1_024;
+/// Ids of one statement.
+const BATCH: usize = 256;
+/// Most keys that were read from the store and are still to be compared with the database. Beyond it, a key of the store
+/// is used once and not remembered.
+const MAX_UNCHECKED: usize = 16_384;
+/// Pause after the database failed to compare keys.
+const CHECK_PAUSE: Duration = Duration::from_millis(250);
+
+type Found = Result<Known, Unavailable>;
+
+/// The look-ups that wait or run.
+#[derive(Default)]
+struct Pending {
+    waiting: HashMap<String, Vec<oneshot::Sender<Found>>>,
+    /// Ids that the store is to be asked for.
+    queue: VecDeque<String>,
+    /// Ids that the database is to be asked for, with what the store has of them.
+    missing: VecDeque<(String, Option<Copied>)>,
+    /// Keys of the store that are not compared with the database yet.
+    unchecked: HashSet<String>,
+}
+
+/// Look-ups of keys.
+pub(super) struct Lookups {
+    store: Arc<HotStore>,
+    seal: Seal,
+    line: Line,
+    memory: Arc<Memory>,
+    metrics: ServiceMetrics,
+    pending: Mutex<Pending>,
+    /// Whether the database answered when it was asked last.
+    answers: AtomicBool,
+    asked: Notify,
+    missing: Notify,
+    unchecked: Notify,
+}
+
+impl Lookups {
+    pub(super) fn new(
+        (store, seal): (Arc<HotStore>, Seal),
+        line: Line,
+        memory: Arc<Memory>,
+        metrics: ServiceMetrics,
+    ) -> Self {
+        let (pending, asked) = (Mutex::default(), Notify::new());
+        let (missing, unchecked) = (Notify::new(), Notify::new());
+        let answers = AtomicBool::new(true);
+        Self { store, seal, line, memory, metrics, pending, answers, asked, missing, unchecked }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for a key.
+    pub(super) async fn find(&self, id: &str) -> Found {
+        let receiver = self.wait(id, |pending| {
+            let room = pending.queue.len() < MAX_IDS;
+            if room {
+                pending.queue.push_back(id.to_owned());
+            }
+            room
+        });
+        self.asked.notify_one();
+        receiver?.await.unwrap_or(Err(Unavailable))
+    }
+
+    /// Looks a key up where one that does not exist is looked up: in the store, and in the database.
+    pub(super) async fn refuse(&self, id: &str) -> Result<(), Unavailable> {
+        // An error of the store makes the database be asked.
+        let _ = shared::get(&self.store, &self.seal, id).await;
+        let receiver = self.wait(id, |pending| {
+            let room = pending.missing.len() < MAX_IDS;
+            if room {
+                pending.missing.push_back((id.to_owned(), None));
+            }
+            room
+        });
+        self.missing.notify_one();
+        receiver?.await.unwrap_or(Err(Unavailable)).map(drop)
+    }
+
+    /// Waits with others for an id, which is put into a queue if nobody waits for it yet and there is room.
+    fn wait(
+        &self,
+        id: &str,
+        queue: impl FnOnce(&mut Pending) -> bool,
+    ) -> Result<oneshot::Receiver<Found>, Unavailable> {
+        let (sender, receiver) = oneshot::channel();
+        let mut pending = self.pending();
+        let waits = match pending.waiting.get_mut(id) {
+            Some(senders) if senders.len() < MAX_WAITING => {
+                senders.push(sender);
+                true
+            }
+            Some(_) => false,
+            None => {
+                let room = queue(&mut pending);
+                if room {
+                    pending.waiting.insert(id.to_owned(), vec![sender]);
+                }
+                room
+            }
+        };
+        drop(pending);
+        if !waits {
+            self.metrics.lookup(Level::Refused);
+        }
+        waits.then_some(receiver).ok_or(Unavailable)
+    }
+
+    /// Answers look-ups from the store, for ever, and passes on what it does not have.
+    pub(super) async fn run(&self) {
+        loop {
+            let ids = self.next(|pending| &mut pending.queue);
+            if ids.is_empty() {
+                self.asked.notified().await;
+                continue;
+            }
+            let asked = self.memory.mark();
+            let missing = self.ask_store(ids, asked).await;
+            for (id, copied) in self.pass_on(missing) {
+                self.do_without(&id, copied, Level::Refused);
+            }
+        }
+    }
+
+    /// Answers look-ups from the database, for ever.
+    pub(super) async fn run_database(&self) {
+        loop {
+            let ids = self.next(|pending| &mut pending.missing);
+            if ids.is_empty() {
+                self.missing.notified().await;
+                continue;
+            }
+            let asked = self.memory.mark();
+            self.ask_database(ids, asked).await;
+        }
+    }
+
+    fn next<T>(&self, queue: impl FnOnce(&mut Pending) -> &mut VecDeque<T>) -> Vec<T> {
+        let mut pending = self.pending();
+        let queue = queue(&mut pending);
+        let count = queue.len().min(BATCH);
+        queue.drain(..count).collect()
+    }
+
+    /// Has the database asked for ids; returns those for which there is no room.
+    fn pass_on(&self, mut ids: Vec<(String, Option<Copied>)>) -> Vec<(String, Option<Copied>)> {
+        let mut pending = self.pending();
+        let room = MAX_IDS.saturating_sub(pending.missing.len());
+        let refused = ids.split_off(ids.len().min(room));
+        // Keys that the store has do not wait behind ids that may not exist.
+        let (known, unknown): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, copied)| copied.is_some());
+        known.into_iter().for_each(|id| pending.missing.push_front(id));
+        pending.missing.extend(unknown);
+        drop(pending);
+        self.missing.notify_one();
+        refused
+    }
+
+    fn answer(&self, id: &str, found: &Found) {
+        let senders = self.pending().waiting.remove(id);
+        for sender in senders.into_iter().flatten() {
+            // The request may have been given up.
+            let _ = sender.send(found.clone());
+        }
+    }
+
+    /// Answers from the store; returns the ids that the database must be asked for.
+    async fn ask_store(&self, ids: Vec<String>, asked: Mark) -> Vec<(String, Option<Copied>)> {
+        let found = join_all(ids.iter().map(|id| shared::get(&self.store, &self.seal, id))).await;
+        let mut missing = Vec::new();
+        for (id, found) in ids.into_iter().zip(found) {
+            match found {
+                Ok(Some(found)) if found.right_at == self.memory.newest() => {
+                    self.metrics.lookup(Level::Store);
+                    let record = if self.check_later(&id) {
+                        self.memory.put(found.key, asked)
+                    } else {
+                        Arc::new(found.key.record)
+                    };
+                    self.answer(&id, &Ok(Known::Key(record)));
+                }
+                // The database is asked again beside it.
+                Ok(Some(found)) if !self.answers.load(Ordering::Relaxed) => {
+                    self.check_later(&id);
+                    self.do_without(&id, Some(found), Level::Failed);
+                }
+                found => missing.push((id, found.ok().flatten())),
+            }
+        }
+        missing
+    }
+
+    /// Answers without the database: by what the store has, if it has the key.
+    fn do_without(&self, id: &str, copied: Option<Copied>, level: Level) {
+        let found = match copied {
+            Some(Copied { key: Versioned { mut record, .. }, .. }) => {
+                self.metrics.lookup(Level::Store);
+                // The database does not answer, so the key may have lost these rights.
+                record.rules.operator = false;
+                // It is not remembered, so that the next look-up asks again.
+                Ok(Known::Key(Arc::new(record)))
+            }
+            None => {
+                self.metrics.lookup(level);
+                Err(Unavailable)
+            }
+        };
+        self.answer(id, &found);
+    }
+
+    fn check_later(&self, id: &str) -> bool {
+        let mut pending = self.pending();
+        let room = pending.unchecked.len() < MAX_UNCHECKED;
+        if room {
+            pending.unchecked.insert(id.to_owned());
+            self.unchecked.notify_one();
+        }
+        room
+    }
+
+    async fn ask_database(&self, ids: Vec<(String, Option<Copied>)>, asked: Mark) {
+        let (ids, copies): (Vec<String>, Vec<_>) = ids.into_iter().unzip();
+        // What the database has then is at least as new.
+        let right_at = self.memory.newest();
+        let found = self.line.run(async |client| rows::find(client, &ids).await).await;
+        self.answers.store(found.is_ok(), Ordering::Relaxed);
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                debug!("{} keys cannot be asked for: {error}", ids.len());
+                for (id, copied) in ids.iter().zip(copies) {
+                    self.do_without(id, copied, Level::Failed);
+                }
+                return;
+            }
+        };
+        let mut missing: HashSet<&String> = ids.iter().collect();
+        for key in &found {
+            missing.remove(&key.record.id);
+            self.metrics.lookup(Level::Database);
+            self.memory.seen(key.revision);
+            let record = self.memory.put(key.clone(), asked);
+            self.answer(&key.record.id, &Ok(Known::Key(record)));
+        }
+        for id in missing {
+            self.metrics.lookup(Level::Absent);
+            self.memory.put_absent(id);
+            self.answer(id, &Ok(Known::Absent));
+        }
+        self.put_all(&found, right_at).await;
+    }
+
+    async fn put_all(&self, found: &[Versioned], right_at: i64) {
+        // The store is a copy: what it misses is asked for again.
+        let _ = join_all(found.iter().map(|key| shared::put(&self.store, &self.seal, key, right_at))).await;
+    }
+
+    /// Compares keys of the store with the database, for ever: a server of the store that took over may have lost the
+    /// newest changes.
+    pub(super) async fn check(&self) {
+        loop {
+            let ids: Vec<String> = self.pending().unchecked.iter().take(BATCH).cloned().collect();
+            if ids.is_empty() {
+                self.unchecked.notified().await;
+                continue;
+            }
+            let (asked, right_at) = (self.memory.mark(), self.memory.newest());
+            let found = self.line.run(async |client| rows::find(client, &ids).await).await;
+            self.answers.store(found.is_ok(), Ordering::Relaxed);
+            match found {
+                Ok(found) => {
+                    let wrong = self.compared(&ids, &found, asked);
+                    let _ = join_all(wrong.iter().map(|id| shared::remove(&self.store, id))).await;
+                    self.put_all(&found, right_at).await;
+                }
+                Err(error) => {
+                    debug!("keys of the store are not compared: {error}");
+                    tokio::time::sleep(CHECK_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Corrects what is remembered; returns the ids for which the store is wrong.
+    fn compared(&self, ids: &[String], found: &[Versioned], asked: Mark) -> Vec<String> {
+        let mut absent: HashSet<&String> = ids.iter().collect();
+        let (mut wrong, mut again) = (Vec::new(), Vec::new());
+        for key in found {
+            let id = &key.record.id;
+            absent.remove(id);
+            match self.memory.correct(key, asked) {
+                Some(true) => wrong.push(id.clone()),
+                Some(false) => {}
+                None => again.push(id),
+            }
+        }
+        for id in &absent {
+            self.memory.put_absent(id);
+        }
+        wrong.extend(absent.into_iter().cloned());
+        let mut pending = self.pending();
+        for id in ids.iter().filter(|id| !again.contains(id)) {
+            pending.unchecked.remove(id);
+        }
+        wrong
+    }
+}

@@ -1,0 +1,160 @@
+//! Keys as rows of PostgreSQL.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::B256;
+use rootlight_server::keys::{Record, Usage};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+use tracing::warn;
+
+use super::error::ClusterKeyError;
+
+/// The columns of a key, in the order of [`record`].
+const COLUMNS: &str = "k.id, k.number, k.name, k.hash, k.created, k.revoked, k.rules::text, k.revision";
+
+/// A key with the revision of its last change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Versioned {
+    pub(super) record: Record,
+    pub(super) revision: i64,
+}
+
+/// A count as the database holds it.
+pub(super) fn whole(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A count of the database.
+pub(super) fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// Reads a row with [`COLUMNS`].
+fn record(row: &Row) -> Result<Versioned, ClusterKeyError> {
+    let id: String = row.try_get(0)?;
+    let damaged = |what| ClusterKeyError::Damaged { what, id: id.clone() };
+    let number = u32::try_from(row.try_get::<_, i32>(1)?).map_err(|_| damaged("the number"))?;
+    let hash = B256::try_from(row.try_get::<_, &[u8]>(3)?).map_err(|_| damaged("the hash"))?;
+    let rules = serde_json::from_str(row.try_get(6)?).map_err(|_| damaged("the rules"))?;
+    let created = count(row.try_get(4)?);
+    let revoked = row.try_get::<_, Option<i64>>(5)?.map(count);
+    let (name, revision) = (row.try_get(2)?, row.try_get(7)?);
+    Ok(Versioned { record: Record { id, number, name, hash, created, revoked, rules }, revision })
+}
+
+/// Reads rows. One that is damaged is left out, so that it makes no other key unknown.
+fn sound(rows: &[Row]) -> Vec<Versioned> {
+    let read = |row| record(row).inspect_err(|error| warn!("a key is left out: {error}"));
+    rows.iter().filter_map(|row| read(row).ok()).collect()
+}
+
+/// The keys with these ids; unknown and damaged ones are left out.
+pub(super) async fn find(client: &Client, ids: &[String]) -> Result<Vec<Versioned>, ClusterKeyError> {
+    let query = format!("SELECT {COLUMNS} FROM service.keys k WHERE k.id = ANY($1)");
+    Ok(sound(&client.query_typed(&query, &[(&ids, Type::TEXT_ARRAY)]).await?))
+}
+
+/// The key with this id, locked until the end of the transaction.
+pub(super) async fn lock(
+    transaction: &tokio_postgres::Transaction<'_>,
+    id: &str,
+) -> Result<Option<Versioned>, ClusterKeyError> {
+    let query = format!("SELECT {COLUMNS} FROM service.keys k WHERE k.id = $1 FOR UPDATE");
+    let rows = transaction.query_typed(&query, &[(&id, Type::TEXT)]).await?;
+    rows.first().map(record).transpose()
+}
+
+/// The revision of the keys.
+pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
+    Ok(client.query_typed_one("SELECT revision FROM service.state", &[]).await?.try_get(0)?)
+}
+
+/// Keys that were changed.
+pub(super) struct Changed {
+    /// Those that can be read, in order.
+    pub(super) keys: Vec<Versioned>,
+    /// The ids of all.
+    pub(super) ids: Vec<String>,
+    /// The revision of the last one.
+    pub(super) last: Option<i64>,
+}
+
+/// The first keys that were changed after a revision.
+pub(super) async fn changes(client: &Client, after: i64, most: i64) -> Result<Changed, ClusterKeyError> {
+    let query =
+        format!("SELECT {COLUMNS} FROM service.keys k WHERE k.revision > $1 ORDER BY k.revision LIMIT $2");
+    let rows = client.query_typed(&query, &[(&after, Type::INT8), (&most, Type::INT8)]).await?;
+    let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+    let last = rows.last().map(|row| row.try_get(7)).transpose()?;
+    Ok(Changed { keys: sound(&rows), ids, last })
+}
+
+/// Keys with a number above `after`, with what they were used for, in order.
+pub(super) async fn page(
+    client: &Client,
+    after: i32,
+    most: i64,
+    today: u64,
+) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+    let chosen = "WHERE k.number > $1 ORDER BY k.number LIMIT $2";
+    select(client, chosen, "k.number", &[(&after, Type::INT4), (&most, Type::INT8)], today).await
+}
+
+/// Keys with what they were used for: those that a condition on `k` with an order and a limit chooses, in that order.
+pub(super) async fn select(
+    client: &Client,
+    chosen: &str,
+    order: &str,
+    values: &[(&(dyn ToSql + Sync), Type)],
+    today: u64,
+) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+    let query = format!("{} ORDER BY {order}", with_usage(chosen, today));
+    let rows = client.query_typed(&query, values).await?;
+    rows.iter().map(|row| used(row, today)).collect()
+}
+
+/// One key with what it was used for.
+pub(super) async fn one(
+    client: &tokio_postgres::Transaction<'_>,
+    id: &str,
+    today: u64,
+) -> Result<Option<(Record, Usage)>, ClusterKeyError> {
+    let query = with_usage("WHERE k.id = $1", today);
+    let rows = client.query_typed(&query, &[(&id, Type::TEXT)]).await?;
+    rows.first().map(|row| used(row, today)).transpose()
+}
+
+/// A day as the database holds it.
+pub(super) fn day(day: u64) -> i32 {
+    i32::try_from(day).unwrap_or(i32::MAX)
+}
+
+/// Keys are chosen first: joined with all usage, a page in the middle of a million keys would read half of it.
+fn with_usage(chosen: &str, today: u64) -> String {
+    let today = day(today);
+    format!(
+        "SELECT {COLUMNS}, coalesce(u.requests, 0), coalesce(u.weight, 0), coalesce(u.refused, 0), \
+         coalesce(d.requests, 0), \
+         (SELECT json_object_agg(c.class, c.requests)::text FROM service.usage_classes c WHERE c.number = k.number) \
+         FROM (SELECT * FROM service.keys k {chosen}) k LEFT JOIN service.usage u ON u.number = k.number \
+         LEFT JOIN service.usage_days d ON d.number = k.number AND d.day = {today}"
+    )
+}
+
+fn used(row: &Row, today: u64) -> Result<(Record, Usage), ClusterKeyError> {
+    let record = record(row)?.record;
+    let damaged = |_| ClusterKeyError::Damaged { what: "the usage", id: record.id.clone() };
+    let classes: Option<&str> = row.try_get(12)?;
+    let classes: BTreeMap<String, u64> =
+        classes.map(serde_json::from_str).transpose().map_err(damaged)?.unwrap_or_default();
+    let usage = Usage {
+        requests: count(row.try_get(8)?),
+        weight: count(row.try_get(9)?),
+        refused: count(row.try_get(10)?),
+        classes,
+        day: today,
+        today: count(row.try_get(11)?),
+    };
+    Ok((record, usage))
+}

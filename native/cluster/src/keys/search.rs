@@ -1,0 +1,140 @@
+//! Keys found by the beginning of their names and ids, page by page. No page reads more than its own rows, apart from
+//! keys whose name and id both begin with the text.
+
+use rootlight_server::keys::{Record, Usage, is_id};
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+
+use super::error::ClusterKeyError;
+use super::rows::{self, whole};
+
+/// Longest text that is searched for, in bytes: that of a name.
+const MAX_TEXT: usize = 200;
+
+/// Follows every text that begins with another one, if it is added to that one.
+const LAST: char = '\u{10FFFF}';
+
+/// The names that begin with $1, which ends with [`LAST`] as $2.
+const NAMED: &str = "lower(k.name) COLLATE \"C\" >= lower($1) COLLATE \"C\" \
+    AND lower(k.name) COLLATE \"C\" < lower($2) COLLATE \"C\"";
+
+/// Where a page begins: names are listed first, then ids whose names do not begin so.
+enum Part<'a> {
+    /// After the key with this id; `None` for the first.
+    Names(Option<&'a str>),
+    /// The same.
+    Ids(Option<&'a str>),
+}
+
+/// Reads the place that an earlier page gave. One that no page gives is a place of no key.
+fn part(place: Option<&str>) -> Option<Part<'_>> {
+    let Some(place) = place else { return Some(Part::Names(None)) };
+    let (kind, id) = place.split_once('.')?;
+    match kind {
+        "name" if is_id(id) => Some(Part::Names(Some(id))),
+        "id" if is_id(id) => Some(Part::Ids(Some(id))),
+        _ => None,
+    }
+}
+
+/// Whether an id may begin so.
+fn begins_id(text: &str) -> bool {
+    text.len() <= 8 && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
+}
+
+/// The keys of a page, and the place at which the next one begins.
+pub(super) async fn search(
+    client: &Client,
+    text: &str,
+    place: Option<&str>,
+    most: usize,
+    today: u64,
+) -> Result<(Vec<(Record, Usage)>, Option<String>), ClusterKeyError> {
+    let (mut found, mut next) = (Vec::new(), None);
+    let usable = text.len() <= MAX_TEXT && !text.chars().any(char::is_control);
+    let Some(part) = part(place).filter(|_| usable) else { return Ok((found, next)) };
+    let ids_after = match part {
+        Part::Ids(after) => after,
+        Part::Names(after) => {
+            // One more tells whether there is a further page.
+            found = names(client, text, after, most.saturating_add(1), today).await?;
+            None
+        }
+    };
+    let named = found.len();
+    if named <= most && begins_id(text) {
+        let room = most.saturating_add(1).saturating_sub(named);
+        found.extend(ids(client, text, ids_after, room, today).await?);
+    }
+    if found.len() > most {
+        found.truncate(most);
+        let kind = if found.len() <= named { "name" } else { "id" };
+        next = found.last().map(|(key, _)| format!("{kind}.{}", key.id));
+    }
+    Ok((found, next))
+}
+
+async fn names(
+    client: &Client,
+    text: &str,
+    after: Option<&str>,
+    most: usize,
+    today: u64,
+) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+    let end = format!("{text}{LAST}");
+    let (after_name, after_number) = match after {
+        // Where the names begin, not before: the database begins to read at this place.
+        None => (text.to_owned(), 0),
+        Some(id) => {
+            let query = "SELECT name, number FROM service.keys WHERE id = $1";
+            let Some(row) = client.query_typed_opt(query, &[(&id, Type::TEXT)]).await? else {
+                return Ok(Vec::new());
+            };
+            (row.try_get(0)?, row.try_get(1)?)
+        }
+    };
+    let chosen = format!(
+        "WHERE {NAMED} AND (lower(k.name) COLLATE \"C\", k.number) > (lower($3) COLLATE \"C\", $4) \
+         ORDER BY lower(k.name) COLLATE \"C\", k.number LIMIT $5"
+    );
+    rows::select(
+        client,
+        &chosen,
+        "lower(k.name) COLLATE \"C\", k.number",
+        &[
+            (&text, Type::TEXT),
+            (&end, Type::TEXT),
+            (&after_name, Type::TEXT),
+            (&after_number, Type::INT4),
+            (&limit(most), Type::INT8),
+        ],
+        today,
+    )
+    .await
+}
+
+async fn ids(
+    client: &Client,
+    text: &str,
+    after: Option<&str>,
+    most: usize,
+    today: u64,
+) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+    let (end, after) = (format!("{text}{LAST}"), after.unwrap_or_default());
+    let chosen = format!(
+        "WHERE k.id COLLATE \"C\" >= $1 AND k.id COLLATE \"C\" < $2 AND k.id COLLATE \"C\" > $3 AND NOT ({NAMED}) \
+         ORDER BY k.id COLLATE \"C\" LIMIT $4"
+    );
+    rows::select(
+        client,
+        &chosen,
+        "k.id COLLATE \"C\"",
+        &[(&text, Type::TEXT), (&end, Type::TEXT), (&after, Type::TEXT), (&limit(most), Type::INT8)],
+        today,
+    )
+    .await
+}
+
+fn limit(most: usize) -> i64 {
+    whole(u64::try_from(most).unwrap_or(u64::MAX))
+}

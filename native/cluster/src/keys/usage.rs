@@ -1,0 +1,252 @@
+//! What keys are used for: counted in the front end, and added up in PostgreSQL every few seconds, exactly once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rootlight_limits::unix_time::{DAY, unix_time};
+use rootlight_server::keys::Charge;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Transaction};
+use tracing::warn;
+
+use super::error::ClusterKeyError;
+use super::line::Line;
+use super::metrics::ServiceMetrics;
+use super::rows::{day, whole};
+
+/// Most keys and days whose usage is kept until it is written. What comes beyond is counted for no key.
+const MAX_ENTRIES: usize = 100_000;
+
+/// Keys and days of one transaction: few enough that a slow database writes them in the time that it has, and that others
+/// do not wait long for the rows of the sums.
+const CHUNK: usize = 2_000;
+
+/// The number of the key that stands for none.
+const NO_KEY: u32 = 0;
+
+/// The same for the database.
+const NO_NUMBER: i32 = 0;
+
+/// Days after which the last flush of a front end that is gone is forgotten.
+const FORGET: &str = "DELETE FROM service.flushes WHERE at < now() - interval '7 days'";
+
+/// Notes a flush, unless it was noted before.
+const NOTE: &str = "INSERT INTO service.flushes AS f (front_end, flush) VALUES ($1, $2) \
+    ON CONFLICT (front_end) DO UPDATE SET flush = excluded.flush, at = now() WHERE f.flush < excluded.flush";
+
+// Rows are added in the order of their numbers, so that two front ends never wait for each other in a circle.
+const ADD: &str = "INSERT INTO service.usage AS u (number, requests, weight, refused) \
+    SELECT n, sum(r), sum(w), sum(x) FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(n, r, w, x) \
+    GROUP BY n ORDER BY n ON CONFLICT (number) DO UPDATE SET requests = u.requests + excluded.requests, \
+    weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+const ADD_DAYS: &str = "INSERT INTO service.usage_days AS u (day, number, requests, weight, refused) \
+    SELECT d, n, sum(r), sum(w), sum(x) FROM unnest($5::int4[], $1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(d, n, r, w, x) \
+    GROUP BY n, d ORDER BY n, d ON CONFLICT (number, day) DO UPDATE SET requests = u.requests + excluded.requests, \
+    weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+const ADD_CLASSES: &str = "INSERT INTO service.usage_classes AS u (number, class, requests) \
+    SELECT n, c, sum(r) FROM unnest($1::int4[], $2::text[], $3::int8[]) AS t(n, c, r) \
+    GROUP BY n, c ORDER BY n, c ON CONFLICT (number, class) DO UPDATE SET requests = u.requests + excluded.requests";
+// Sums of all keys come last: front ends wait for each other at these few rows, until the end of the transaction.
+const ADD_TOTALS: &str = "INSERT INTO service.usage_totals AS u (day, requests, weight, refused) \
+    SELECT d, sum(r), sum(w), sum(x) FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(d, r, w, x) \
+    GROUP BY d ORDER BY d ON CONFLICT (day) DO UPDATE SET requests = u.requests + excluded.requests, \
+    weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+const ADD_CLASS_TOTALS: &str = "INSERT INTO service.usage_class_totals AS u (class, requests) \
+    SELECT c, sum(r) FROM unnest($1::text[], $2::int8[]) AS t(c, r) \
+    GROUP BY c ORDER BY c ON CONFLICT (class) DO UPDATE SET requests = u.requests + excluded.requests";
+
+/// What a key was used for on a day.
+#[derive(Debug, Clone, Default)]
+struct Used {
+    requests: u64,
+    weight: u64,
+    refused: u64,
+    classes: Vec<(&'static str, u64)>,
+}
+
+/// Usage by day and number of the key.
+type Entries = HashMap<(u64, u32), Used>;
+
+/// A part of it.
+type Chunk = Vec<((u64, u32), Used)>;
+
+/// Usage that is being written.
+#[derive(Default)]
+struct Writing {
+    /// The number of the last chunk that was written, or is known to be.
+    written: i64,
+    /// The next chunk is the last one. It stays the same until it is known to be written.
+    chunks: Vec<Chunk>,
+}
+
+/// The usage that a front end has counted.
+pub(super) struct UsageBook {
+    /// The name of the front end, which no other one has or had.
+    front_end: String,
+    counting: Mutex<Entries>,
+    writing: tokio::sync::Mutex<Writing>,
+    metrics: ServiceMetrics,
+}
+
+impl UsageBook {
+    pub(super) fn new(front_end: String, metrics: ServiceMetrics) -> Self {
+        Self { front_end, counting: Mutex::default(), writing: tokio::sync::Mutex::default(), metrics }
+    }
+
+    fn counting(&self) -> MutexGuard<'_, Entries> {
+        self.counting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a message of a key.
+    pub(super) fn count(&self, number: u32, charge: &Charge, admitted: bool) {
+        let today = unix_time() / DAY;
+        let mut counting = self.counting();
+        let full = counting.len() >= MAX_ENTRIES && !counting.contains_key(&(today, number));
+        if full {
+            self.metrics.unattributed();
+        }
+        let used = counting.entry((today, if full { NO_KEY } else { number })).or_default();
+        if admitted { used.add(charge) } else { used.refused = used.refused.saturating_add(1) }
+    }
+
+    /// Writes what was counted. After an error, the next call goes on with what is not written yet.
+    pub(super) async fn flush(&self, line: &Line) -> Result<(), ClusterKeyError> {
+        let mut writing = self.writing.lock().await;
+        self.write(line, &mut writing).await?;
+        let entries = std::mem::take(&mut *self.counting());
+        writing.chunks = chunks(entries);
+        self.write(line, &mut writing).await
+    }
+
+    async fn write(&self, line: &Line, writing: &mut Writing) -> Result<(), ClusterKeyError> {
+        self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
+        while let Some(chunk) = writing.chunks.last() {
+            let number = writing.written.saturating_add(1);
+            match line.run(async |client| self.write_by(client, number, chunk).await).await {
+                Ok(()) => {
+                    writing.written = number;
+                    writing.chunks.pop();
+                }
+                // Nothing of the chunk was written. What the database takes of it is.
+                Err(error) if error.is_about_values() => self.divide(&mut writing.chunks, &error),
+                Err(error) => return Err(error),
+            }
+            self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
+        }
+        Ok(())
+    }
+
+    /// Divides the next chunk, which has a value that the database does not take. If that is all of it, it is dropped.
+    fn divide(&self, chunks: &mut Vec<Chunk>, error: &ClusterKeyError) {
+        let Some(mut chunk) = chunks.pop() else { return };
+        let rest = chunk.split_off(chunk.len() / 2);
+        match (chunk.is_empty(), rest.first()) {
+            (true, Some(((day, number), _))) => {
+                warn!("the usage of key number {number} on day {day} is lost: {error}");
+                self.metrics.unattributed();
+            }
+            _ => chunks.extend([chunk, rest]),
+        }
+    }
+
+    async fn write_by(
+        &self,
+        client: &mut Client,
+        number: i64,
+        chunk: &[((u64, u32), Used)],
+    ) -> Result<(), ClusterKeyError> {
+        let transaction = client.transaction().await?;
+        let noted =
+            transaction.execute_typed(NOTE, &[(&self.front_end, Type::TEXT), (&number, Type::INT8)]).await?;
+        if noted == 0 {
+            // It was written before, and the answer got lost.
+            return Ok(transaction.rollback().await?);
+        }
+        Columns::of(chunk).add(&transaction).await?;
+        transaction.batch_execute(FORGET).await?;
+        Ok(transaction.commit().await?)
+    }
+}
+
+/// Divides usage among transactions.
+fn chunks(entries: Entries) -> Vec<Chunk> {
+    let mut entries = entries.into_iter().peekable();
+    let mut chunks = Vec::new();
+    while entries.peek().is_some() {
+        chunks.push(entries.by_ref().take(CHUNK).collect());
+    }
+    chunks
+}
+
+/// Usage as columns of the statements.
+#[derive(Default)]
+struct Columns {
+    days: Vec<i32>,
+    numbers: Vec<i32>,
+    requests: Vec<i64>,
+    weights: Vec<i64>,
+    refused: Vec<i64>,
+    /// The keys of [`Self::classes`].
+    of: Vec<i32>,
+    classes: Vec<&'static str>,
+    counts: Vec<i64>,
+}
+
+impl Columns {
+    fn of(chunk: &[((u64, u32), Used)]) -> Self {
+        let mut columns = Self::default();
+        for ((on, number), used) in chunk {
+            // Such a number is no key's.
+            let number = i32::try_from(*number).unwrap_or(NO_NUMBER);
+            columns.days.push(day(*on));
+            columns.numbers.push(number);
+            columns.requests.push(whole(used.requests));
+            columns.weights.push(whole(used.weight));
+            columns.refused.push(whole(used.refused));
+            for (class, count) in &used.classes {
+                columns.of.push(number);
+                columns.classes.push(*class);
+                columns.counts.push(whole(*count));
+            }
+        }
+        columns
+    }
+
+    /// Adds the usage to all tables.
+    async fn add(&self, transaction: &Transaction<'_>) -> Result<(), ClusterKeyError> {
+        let Self { days, numbers, requests, weights, refused, of, classes, counts } = self;
+        let (integers, longs, texts) = (Type::INT4_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY);
+        let by_key: [(&(dyn ToSql + Sync), Type); 5] = [
+            (numbers, integers.clone()),
+            (requests, longs.clone()),
+            (weights, longs.clone()),
+            (refused, longs.clone()),
+            (days, integers.clone()),
+        ];
+        let (first, _) = by_key.split_at(4);
+        transaction.execute_typed(ADD, first).await?;
+        transaction.execute_typed(ADD_DAYS, &by_key).await?;
+        let by_class: [(&(dyn ToSql + Sync), Type); 3] =
+            [(of, integers.clone()), (classes, texts.clone()), (counts, longs.clone())];
+        transaction.execute_typed(ADD_CLASSES, &by_class).await?;
+        let by_day: [(&(dyn ToSql + Sync), Type); 4] =
+            [(days, integers), (requests, longs.clone()), (weights, longs.clone()), (refused, longs.clone())];
+        transaction.execute_typed(ADD_TOTALS, &by_day).await?;
+        let all_classes: [(&(dyn ToSql + Sync), Type); 2] = [(classes, texts), (counts, longs)];
+        transaction.execute_typed(ADD_CLASS_TOTALS, &all_classes).await?;
+        Ok(())
+    }
+}
+
+impl Used {
+    fn add(&mut self, charge: &Charge) {
+        self.requests = self.requests.saturating_add(charge.requests.into());
+        self.weight = self.weight.saturating_add(charge.weight);
+        for (class, count) in &charge.classes {
+            match self.classes.iter_mut().find(|(known, _)| known == class) {
+                Some((_, sum)) => *sum = sum.saturating_add(u64::from(*count)),
+                None => self.classes.push((class, u64::from(*count))),
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! One service on many machines: the index in PostgreSQL ([`rootlight_index`]) is loaded from upstreams; front ends share a
+//! store ([`store`]), and keys with their limits ([`keys`]).
+
+mod answers;
+mod extras;
+pub mod keys;
+mod metrics;
+mod seal;
+pub mod serve;
+mod source;
+pub mod store;
+mod trace_json;
+
+pub use answers::{IndexCounts, IndexSource, NoAnswer, WithIndex, with_index};
+pub use metrics::IndexMetrics;
+pub(crate) use seal::Seal;
+pub use source::ChainSource;

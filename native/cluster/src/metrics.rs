@@ -1,0 +1,107 @@
+//! Metrics of an indexer, in the text format of Prometheus.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use rootlight_index::LoadEvent;
+use rootlight_server::metrics;
+use tokio::net::TcpListener;
+
+/// What an indexer has done.
+#[derive(Debug)]
+pub struct IndexMetrics {
+    registry: Registry,
+    blocks: Counter,
+    logs: Counter,
+    removed: Counter,
+    sessions: Counter,
+    traced: Counter,
+    missing: Gauge,
+    untraced: Gauge,
+    head: Gauge,
+}
+
+impl Default for IndexMetrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("rootlight_index");
+        let mut counter = |name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
+        };
+        let blocks = counter("blocks", "Blocks that were stored");
+        let logs = counter("logs", "Logs that were stored");
+        let removed = counter("removed_blocks", "Blocks that reorganisations removed");
+        let sessions = counter("sessions", "Times that the index was opened for writing");
+        let traced = counter("traced_blocks", "Blocks whose traces were stored");
+        let mut gauge = |name: &str, help: &str| {
+            let gauge = Gauge::default();
+            registry.register(name, help, gauge.clone());
+            gauge
+        };
+        let missing = gauge("missing_blocks", "Blocks up to the head that are not stored");
+        let untraced = gauge("missing_traces", "Stored blocks that are to get their traces");
+        let head = gauge("head_block", "The newest block that is stored and can be searched");
+        Self { registry, blocks, logs, removed, sessions, traced, missing, untraced, head }
+    }
+}
+
+/// A number as the metrics hold it.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl IndexMetrics {
+    /// Counts what a loader reports.
+    pub fn count(&self, event: &LoadEvent) {
+        match event {
+            LoadEvent::Opened => drop(self.sessions.inc()),
+            LoadEvent::Planned { missing, .. } => drop(self.missing.set(whole(*missing))),
+            LoadEvent::Stored { blocks, logs, removed } => {
+                self.blocks.inc_by(*blocks);
+                self.logs.inc_by(*logs);
+                self.removed.inc_by(*removed);
+                let left = self.missing.get().saturating_sub(whole(*blocks)).max(0);
+                self.missing.set(left);
+            }
+            LoadEvent::TracesPlanned(missing) => drop(self.untraced.set(whole(*missing))),
+            LoadEvent::Traced(blocks) => {
+                self.traced.inc_by(*blocks);
+                self.untraced.set(self.untraced.get().saturating_sub(whole(*blocks)).max(0));
+            }
+            LoadEvent::AtHead(number) => drop(self.head.set(whole(*number))),
+            _ => {}
+        }
+    }
+
+    /// The metrics as text.
+    ///
+    /// # Errors
+    /// None in practice: writing to a text does not fail.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+
+    /// Serves `GET /metrics` on an address, for ever.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub async fn serve(self: Arc<Self>, address: SocketAddr) -> std::io::Result<()> {
+        let listener = TcpListener::bind(address).await?;
+        tracing::info!("metrics on http://{}/metrics", listener.local_addr()?);
+        let text = move || {
+            let text = self.text().unwrap_or_default();
+            std::future::ready(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
+        };
+        axum::serve(listener, Router::new().route("/metrics", get(text))).await
+    }
+}

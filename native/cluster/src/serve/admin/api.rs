@@ -1,0 +1,208 @@
+//! What the page asks for. All of it is POST with JSON, so that nothing about keys is in an address.
+
+use std::fmt::{self, Formatter};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::response::Response;
+use axum::routing::post;
+use axum::{Router, middleware};
+use rootlight_server::keys::{Change, Listed};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use tracing::info;
+
+use super::overview::Overview;
+use super::reply::{Refusal, answer};
+use super::{guard, state};
+use crate::keys::{DayUsage, ServiceUsage};
+
+/// Longest body, in bytes. The longest lists of a key fit.
+const BODY: usize = 1024 * 1024;
+/// Keys of a page, unless another number is asked for.
+const PAGE: u32 = 50;
+/// Days of a report, unless another number is asked for.
+const DAYS: u32 = 30;
+
+type Shared = State<Arc<state::State>>;
+
+/// Which keys to list.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct List {
+    /// How their names or ids begin.
+    search: String,
+    /// Where the page before ended.
+    after: Option<String>,
+    most: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { search: String::new(), after: None, most: PAGE }
+    }
+}
+
+/// A page of keys.
+#[derive(Serialize)]
+struct Keys {
+    keys: Vec<Listed>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    change: Object<Change>,
+}
+
+/// A new key. Its text is shown this once.
+#[derive(Serialize)]
+struct Created {
+    id: String,
+    key: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limit {
+    id: String,
+    change: Object<Change>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Revoke {
+    id: String,
+}
+
+/// The usage of a key, or of all.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Usage {
+    id: Option<String>,
+    days: u32,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self { id: None, days: DAYS }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Used {
+    Key { days: Vec<DayUsage> },
+    Service(ServiceUsage),
+}
+
+/// Nothing to be told.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// The addresses below `/api`, for requests with the token.
+pub(super) fn routes(state: &Arc<state::State>) -> Router<Arc<state::State>> {
+    Router::new()
+        .route("/api/overview", post(overview))
+        .route("/api/usage", post(usage))
+        .route("/api/keys/list", post(list))
+        .route("/api/keys/create", post(create))
+        .route("/api/keys/limit", post(limit))
+        .route("/api/keys/revoke", post(revoke))
+        .route_layer(middleware::from_fn_with_state(state.clone(), guard::token))
+        .layer(DefaultBodyLimit::max(BODY))
+}
+
+/// A JSON object. Without this, a list would be taken for its members in their order.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
+    let Object(read) = serde_json::from_slice(body).map_err(|error| Refusal::body(&error))?;
+    Ok(read)
+}
+
+async fn overview(State(state): Shared, body: Bytes) -> Response {
+    let run = async {
+        let Nothing {} = read(&body)?;
+        Ok(Overview::of(&state).await)
+    };
+    answer(run.await)
+}
+
+async fn usage(State(state): Shared, body: Bytes) -> Response {
+    let run = async {
+        let Usage { id, days } = read(&body)?;
+        Ok(match id {
+            Some(id) => Used::Key { days: state.keys.usage(&id, days).await? },
+            None => Used::Service(state.keys.service_usage(days).await?),
+        })
+    };
+    answer(run.await)
+}
+
+async fn list(State(state): Shared, body: Bytes) -> Response {
+    let run = async {
+        let List { search, after, most } = read(&body)?;
+        let page = match search.trim() {
+            "" => state.keys.list(after.as_deref(), most).await?,
+            text => state.keys.search(text, after.as_deref(), most).await?,
+        };
+        Ok(Keys { keys: page.keys, next: page.next })
+    };
+    answer(run.await)
+}
+
+async fn create(State(state): Shared, body: Bytes) -> Response {
+    let run = async {
+        let Create { change: Object(change) } = read(&body)?;
+        let (text, record) = state.keys.create(&change).await?;
+        info!("admin page: key {} was made", record.id);
+        Ok(Created { key: text.reveal(), id: record.id })
+    };
+    answer(run.await)
+}
+
+async fn limit(State(state): Shared, body: Bytes) -> Response {
+    let run = async {
+        let Limit { id, change: Object(change) } = read(&body)?;
+        let changed = state.keys.limit(&id, &change).await?;
+        info!("admin page: the limits of key {} were changed", changed.id);
+        Ok(changed)
+    };
+    answer(run.await)
+}
+
+async fn revoke(State(state): Shared, body: Bytes) -> Response {
+    let run = async {
+        let Revoke { id } = read(&body)?;
+        let revoked = state.keys.revoke(&id).await?;
+        info!("admin page: key {} was revoked", revoked.id);
+        Ok(revoked)
+    };
+    answer(run.await)
+}

@@ -1,0 +1,52 @@
+//! The port of the admin page.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::response::IntoResponse as _;
+use axum::{Router, middleware};
+use hyper_util::service::TowerToHyperService;
+use rootlight_server::few;
+use tokio::net::TcpListener;
+
+use super::reply::Refusal;
+use super::state::State;
+use super::{AdminParts, api, files, guard};
+
+/// An admin page that has its port.
+#[derive(Debug)]
+pub struct AdminPage {
+    listener: TcpListener,
+    router: Router,
+}
+
+impl AdminPage {
+    /// Takes a port of 127.0.0.1, which other machines cannot reach; 0 picks a free one. To be called inside a runtime.
+    ///
+    /// # Errors
+    /// The port is in use.
+    pub async fn bind(port: u16, parts: AdminParts) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+        let state = Arc::new(State::from(parts));
+        let router = api::routes(&state)
+            .merge(files::routes())
+            .fallback(|| std::future::ready(Refusal::NotFound.into_response()))
+            .layer(middleware::from_fn(guard::sender))
+            .with_state(state);
+        Ok(Self { listener, router })
+    }
+
+    /// The address.
+    ///
+    /// # Errors
+    /// None in practice: the operating system tells the address of an open socket.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves for ever. Requests end with this future.
+    pub async fn serve(self) {
+        few::serve(self.listener, TowerToHyperService::new(self.router)).await;
+    }
+}

@@ -1,0 +1,151 @@
+//! The health of a service, as one front end sees it.
+
+use std::time::Duration;
+
+use rootlight_limits::unix_time::unix_time;
+use rootlight_server::metrics::{MethodCount, metrics};
+use rootlight_server::service::{Health, UpstreamVitals};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::state::State;
+use crate::keys::{ClusterKeyError, DatabaseReport, Decision, Level};
+
+/// Longest time that the database may take to tell its state.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The state of the service.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Overview {
+    version: &'static str,
+    /// Seconds since 1970.
+    now: u64,
+    chain: Chain,
+    backends: Vec<Backend>,
+    store: Store,
+    database: Database,
+    /// Front ends that share the limits, as far as this one knows.
+    front_ends: u32,
+    lookups: Lookups,
+    decisions: Decisions,
+    /// Messages of this front end since its start.
+    methods: Vec<MethodCount>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Chain {
+    health: Health,
+    synced: bool,
+    /// Number and timestamp of the newest block.
+    head: Option<(u64, u64)>,
+    target: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Backend {
+    name: String,
+    healthy: bool,
+    announced: Option<u64>,
+    latency_millis: u64,
+    demerits: u32,
+    lies: u32,
+}
+
+#[derive(Serialize)]
+struct Store {
+    up: bool,
+    failed: u64,
+    refused: u64,
+    connections: u64,
+}
+
+/// What the database told, or why it did not.
+#[derive(Serialize)]
+struct Database {
+    report: Option<DatabaseReport>,
+    error: Option<String>,
+}
+
+/// Look-ups of keys by where they ended.
+#[derive(Serialize)]
+struct Lookups {
+    memory: u64,
+    store: u64,
+    database: u64,
+    absent: u64,
+    failed: u64,
+    refused: u64,
+}
+
+/// Messages with limits by who decided about them.
+#[derive(Serialize)]
+struct Decisions {
+    lease: u64,
+    store: u64,
+    refusal: u64,
+    fallback: u64,
+}
+
+impl Overview {
+    pub(super) async fn of(state: &State) -> Self {
+        let vitals = state.service.vitals();
+        let (level, by) =
+            (|level| state.access.metrics().lookups(level), |by| state.access.metrics().decisions(by));
+        let told = state.store.metrics();
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            now: unix_time(),
+            chain: Chain {
+                health: state.service.health(),
+                synced: vitals.synced,
+                head: vitals.head,
+                target: vitals.target,
+            },
+            backends: vitals.upstreams.into_iter().map(Backend::from).collect(),
+            store: Store {
+                up: state.store.is_up(),
+                failed: told.failed(),
+                refused: told.refused(),
+                connections: told.connections(),
+            },
+            database: Database::ask(state).await,
+            front_ends: state.access.metrics().front_ends(),
+            lookups: Lookups {
+                memory: level(Level::Memory),
+                store: level(Level::Store),
+                database: level(Level::Database),
+                absent: level(Level::Absent),
+                failed: level(Level::Failed),
+                refused: level(Level::Refused),
+            },
+            decisions: Decisions {
+                lease: by(Decision::Lease),
+                store: by(Decision::Store),
+                refusal: by(Decision::Refusal),
+                fallback: by(Decision::Fallback),
+            },
+            methods: metrics().methods(),
+        }
+    }
+}
+
+impl Database {
+    async fn ask(state: &State) -> Self {
+        let report = timeout(PATIENCE, state.keys.report()).await.unwrap_or(Err(ClusterKeyError::Slow));
+        match report {
+            Ok(report) => Self { report: Some(report), error: None },
+            Err(error) => Self { report: None, error: Some(error.to_string()) },
+        }
+    }
+}
+
+impl From<UpstreamVitals> for Backend {
+    fn from(vitals: UpstreamVitals) -> Self {
+        let UpstreamVitals { name, healthy, announced, latency, demerits, lies } = vitals;
+        let latency_millis = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+        Self { name, healthy, announced, latency_millis, demerits, lies }
+    }
+}

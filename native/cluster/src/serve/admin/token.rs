@@ -1,0 +1,145 @@
+//! The token of the admin page, in a file that only its owner can read.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::B256;
+use data_encoding::BASE64URL_NOPAD;
+use rootlight_limits::files;
+use rootlight_server::keys::hash;
+use subtle::ConstantTimeEq as _;
+
+/// Random bytes of a token, which becomes 43 characters.
+const BYTES: usize = 32;
+/// Shortest token, in characters. One of this length cannot be guessed if its characters are random.
+const SHORTEST: usize = 32;
+/// Longest token, in characters.
+const LONGEST: usize = 512;
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// The file cannot be read or written.
+    #[error("the token of the admin page, {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The file does not contain a token.
+    #[error(
+        "{path} has no token: write 32 to 512 visible ASCII characters into it, or remove it to get a new one"
+    )]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The operating system provides no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(getrandom::Error),
+}
+
+/// The token of an admin page. Only its hash is kept.
+pub struct AdminToken(B256);
+
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AdminToken")
+    }
+}
+
+impl AdminToken {
+    /// A token of 32 to 512 visible ASCII characters; `None` for other texts.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let usable = (SHORTEST..=LONGEST).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        usable.then(|| Self(hash(text.as_bytes())))
+    }
+
+    /// Reads the token of a file. If there is no file, it makes one with a random token, which only its owner can read.
+    ///
+    /// # Errors
+    /// [`TokenError`]: the file cannot be used.
+    pub fn open(path: &Path) -> Result<Self, TokenError> {
+        let failed = |source| TokenError::File { path: path.to_owned(), source };
+        match File::open(path) {
+            Ok(file) => Self::read(path, file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make(path)?;
+                // Another front end may have made it first.
+                Self::read(path, File::open(path).map_err(failed)?)
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn read(path: &Path, file: File) -> Result<Self, TokenError> {
+        let failed = |source| TokenError::File { path: path.to_owned(), source };
+        files::check_secret(&file).map_err(failed)?;
+        let mut text = String::new();
+        let most = u64::try_from(LONGEST).unwrap_or(u64::MAX).saturating_add(2);
+        file.take(most).read_to_string(&mut text).map_err(failed)?;
+        Self::new(text.trim_ascii()).ok_or_else(|| TokenError::Unusable { path: path.to_owned() })
+    }
+
+    /// Whether a text is the token. The time does not depend on how much of it is right.
+    pub(super) fn is(&self, text: &[u8]) -> bool {
+        hash(text).0.ct_eq(&self.0.0).into()
+    }
+}
+
+/// Writes a random token, unless the file exists by then.
+fn make(path: &Path) -> Result<(), TokenError> {
+    let failed = |source| TokenError::File { path: path.to_owned(), source };
+    let mut token = [0; BYTES];
+    getrandom::fill(&mut token).map_err(TokenError::Random)?;
+    let line = format!("{}\n", BASE64URL_NOPAD.encode(&token));
+    files::write_secret_once(path, line.as_bytes()).map_err(failed)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_for_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let token = AdminToken::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.trim().len(), 43);
+        assert!(token.is(text.trim().as_bytes()));
+        assert!(!token.is(b"") && !token.is(&text.as_bytes()[..42]) && !token.is(text.as_bytes()));
+        assert!(AdminToken::open(&path).unwrap().is(text.trim().as_bytes()), "it stays the same");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+    }
+
+    #[test]
+    fn files_that_others_can_read_and_short_tokens_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let write = |text: &str, mode| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            AdminToken::open(&path)
+        };
+        let good = "0123456789abcdef0123456789abcdef";
+        assert!(write(&format!("{good}\n"), 0o600).unwrap().is(good.as_bytes()));
+        assert!(write(good, 0o440).is_ok());
+        for mode in [0o644, 0o620, 0o601] {
+            let refused = write(good, mode).unwrap_err().to_string();
+            assert!(refused.contains("chmod 600") && refused.contains(&format!("{mode:o}")), "{refused}");
+        }
+        let long = "x".repeat(513);
+        for bad in ["", "short", &good[..31], &format!("{good} {good}"), &format!("{good}é"), &long] {
+            assert!(matches!(write(bad, 0o600), Err(TokenError::Unusable { .. })), "{bad}");
+        }
+    }
+}

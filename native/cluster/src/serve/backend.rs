@@ -1,0 +1,144 @@
+//! A backend as the upstream of a front end, which is also looked at when another front end has seen a new block.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::budget::Held;
+use rootlight_upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// How long a front end that is told of new blocks waits before it asks a backend that signals one.
+const DELAY: Duration = Duration::from_millis(400);
+
+/// A backend with a signal of its own.
+struct Backend {
+    inner: SharedUpstream,
+    heads: Arc<Notify>,
+    /// Passes on the backend's own signal.
+    passing: Option<JoinHandle<()>>,
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.passing.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Makes all backends look for new blocks.
+#[derive(Debug, Clone, Default)]
+pub struct NewBlocks {
+    signals: Vec<Arc<Notify>>,
+    told: Arc<Told>,
+}
+
+/// Whether another front end tells of new blocks.
+#[derive(Debug, Default)]
+struct Told {
+    is_told: AtomicBool,
+    last: Mutex<Option<Instant>>,
+    /// Whether a look is due already.
+    due: AtomicBool,
+}
+
+impl Told {
+    /// Waits until this front end has to ask the backends itself: at once, or when no other one has told of a block for a
+    /// moment.
+    async fn missed(&self) {
+        while self.is_told.load(Ordering::Relaxed) {
+            tokio::time::sleep(DELAY).await;
+            let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.is_none_or(|last| last.elapsed() > DELAY.saturating_mul(2)) {
+                return;
+            }
+        }
+    }
+}
+
+impl NewBlocks {
+    /// Adds the signal to each backend. To be called inside a runtime.
+    pub fn watch(backends: Vec<SharedUpstream>) -> (Vec<SharedUpstream>, Self) {
+        let mut signals = Self::default();
+        let watched = backends.into_iter().map(|inner| {
+            let heads = Arc::new(Notify::new());
+            signals.signals.push(heads.clone());
+            let passing = inner.heads().map(|own| {
+                let (heads, told) = (heads.clone(), signals.told.clone());
+                tokio::spawn(async move {
+                    loop {
+                        own.notified().await;
+                        told.missed().await;
+                        heads.notify_one();
+                    }
+                })
+            });
+            Arc::new(Backend { inner, heads, passing }) as SharedUpstream
+        });
+        (watched.collect(), signals)
+    }
+
+    /// Looks for new blocks now.
+    pub(super) fn look(&self) {
+        self.signals.iter().for_each(|heads| heads.notify_one());
+    }
+
+    /// Looks for new blocks, unless another front end tells of them.
+    pub(super) fn look_if_missed(&self) {
+        if !self.told.is_told.load(Ordering::Relaxed) {
+            return self.look();
+        }
+        if self.told.due.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let new_blocks = self.clone();
+        tokio::spawn(async move {
+            new_blocks.told.missed().await;
+            new_blocks.told.due.store(false, Ordering::Relaxed);
+            new_blocks.look();
+        });
+    }
+
+    /// Sets whether another front end tells of new blocks.
+    pub(super) fn set_told(&self, is_told: bool) {
+        self.told.is_told.store(is_told, Ordering::Relaxed);
+    }
+
+    /// Notes that another front end told of a block.
+    pub(super) fn note_told(&self) {
+        *self.told.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+}
+
+impl Upstream for Backend {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        self.inner.request(requests)
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        self.inner.request_held(requests)
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.inner.address()
+    }
+
+    fn turn(&self) -> Option<Turn> {
+        self.inner.turn()
+    }
+
+    fn dismiss(&self, turn: u64, reason: Dismissal) {
+        self.inner.dismiss(turn, reason);
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        Some(self.heads.clone())
+    }
+}

@@ -1,0 +1,214 @@
+//! Which messages have answers that cannot change any more.
+
+use alloy_primitives::{B256, Keccak256, U256};
+use rootlight::consensus::ChainView;
+use rootlight::engine::{Depths, Level};
+use rootlight::rpc::envelope::Id;
+use rootlight::rpc::{BlockParam, Handler, Message, Method, Response};
+use rootlight::types::BlockRef;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Longest message that is looked at, in bytes.
+const LONGEST: usize = 4 << 10;
+
+/// Where a request says which block its answer is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The parameter of this index is the block's number or tag.
+    Number(usize),
+    /// The first parameter is the block's hash.
+    Hash,
+    /// The result says it.
+    Result,
+}
+
+/// The block of an answer, as far as the request says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    Number(u64),
+    Hash(B256),
+    Result,
+}
+
+/// A request whose answer may not change any more.
+#[derive(Debug)]
+pub(in crate::serve) struct Question {
+    /// The same for equal requests to front ends with equal settings.
+    pub(super) key: B256,
+    pub(super) id: Id,
+    about: About,
+}
+
+/// Where a method's answers say which block they are about, if they depend only on that block. Those of the namespace
+/// `rootlight` also say how it is proven at present.
+fn place(row: &Method) -> Option<Place> {
+    let is_of_chain = matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified;
+    if !is_of_chain || row.namespace() == "rootlight" {
+        return None;
+    }
+    let blocks: Vec<usize> =
+        (0..).zip(row.params).filter(|(_, param)| param.kind == "BLOCK").map(|(at, _)| at).collect();
+    match (blocks.as_slice(), row.params.first()) {
+        ([at], _) => Some(Place::Number(*at)),
+        ([], Some(first)) if first.kind == "HASH" && first.name == "blockHash" => Some(Place::Hash),
+        ([], Some(first)) if first.kind == "HASH" && first.name == "transactionHash" => Some(Place::Result),
+        _ => None,
+    }
+}
+
+/// Members of a result, or of each element of one, that name its block.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    block_hash: B256,
+    block_number: U256,
+}
+
+/// The result of a response, if it is verified from a trusted block on.
+pub(super) fn verified_result(response: &Response) -> Option<&RawValue> {
+    let is_marked = response.level.is_some() || response.by_work;
+    response.outcome.as_deref().ok().filter(|_| !is_marked)
+}
+
+impl Question {
+    /// What a message of one request asks; `None` if its answer may change with the head, or if it is nothing of the kind.
+    pub(super) fn of(message: &Message, settings: &B256) -> Option<Self> {
+        let entry = message.single().filter(|_| message.bytes() <= LONGEST)?;
+        let call = entry.call.as_ref().ok()?;
+        let params = call.params()?;
+        let about = match place(call.row?)? {
+            Place::Number(at) => match params.block(at).ok()? {
+                BlockParam::Number(number, _) => About::Number(number?),
+                _ => return None,
+            },
+            Place::Hash => About::Hash(params.hash(0, "block hash").ok()?),
+            Place::Result => About::Result,
+        };
+        let mut hasher = Keccak256::new();
+        hasher.update(settings);
+        for part in [call.method.as_str()].into_iter().chain(call.params.iter().map(|param| param.get())) {
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part);
+        }
+        Some(Self { key: hasher.finalize(), id: entry.id.clone(), about })
+    }
+
+    /// The block that a result is about, if it is as deep in this chain as the tag `finalized`.
+    pub(super) fn block(&self, result: &RawValue, chain: &ChainView) -> Option<BlockRef> {
+        let block = match self.about {
+            About::Number(number) => BlockRef { number, hash: chain.hash_at(number)? },
+            About::Hash(hash) => BlockRef { number: chain.by_hash(&hash)?.number, hash },
+            About::Result => named(result)?,
+        };
+        (is_final(&block, chain)).then_some(block)
+    }
+}
+
+/// Whether a block is on this chain, and as deep as the tag `finalized`.
+pub(super) fn is_final(block: &BlockRef, chain: &ChainView) -> bool {
+    let last = chain.head().number.checked_sub(Depths::default().finalized);
+    last.is_some_and(|last| block.number <= last) && chain.is_canonical(block.number, &block.hash)
+}
+
+/// The block that a result names, or that all elements of one name.
+fn named(result: &RawValue) -> Option<BlockRef> {
+    let blocks = match serde_json::from_str::<Vec<Named>>(result.get()) {
+        Ok(blocks) => blocks,
+        Err(_) => vec![serde_json::from_str(result.get()).ok()?],
+    };
+    let (first, others) = blocks.split_first()?;
+    let same =
+        |other: &Named| (other.block_hash, other.block_number) == (first.block_hash, first.block_number);
+    let number = first.block_number.try_into().ok()?;
+    others.iter().all(same).then_some(BlockRef { number, hash: first.block_hash })
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight_server::service;
+
+    use super::*;
+
+    fn read(method: &str, params: &str) -> Option<Question> {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        Question::of(&service::read(message.as_bytes()), &B256::ZERO)
+    }
+
+    #[test]
+    fn requests_about_a_named_block_or_transaction_are_found() {
+        let hash = format!("[\"{}\"]", B256::repeat_byte(7));
+        let about = |method: &str, params: &str| read(method, params).map(|question| question.about);
+        assert_eq!(about("eth_getBalance", r#"["0x01","0x1f"]"#), Some(About::Number(31)));
+        assert_eq!(about("eth_getBlockByNumber", r#"["0x0",true]"#), Some(About::Number(0)));
+        assert_eq!(about("eth_getBlockByHash", &hash), Some(About::Hash(B256::repeat_byte(7))));
+        assert_eq!(about("eth_getTransactionReceipt", &hash), Some(About::Result));
+        assert_eq!(about("trace_transaction", &hash), Some(About::Result));
+    }
+
+    #[test]
+    fn requests_whose_answers_change_are_left_alone() {
+        for (method, params) in [
+            ("eth_getBalance", r#"["0x01","latest"]"#),
+            ("eth_getBalance", r#"["0x01"]"#),
+            ("eth_getBalance", r#"["0x01","0x10000000000000000"]"#),
+            ("eth_getBalance", r#"["0x01","0x1","0x2"]"#),
+            ("eth_getLogs", r#"[{"fromBlock":"0x1","toBlock":"0x2"}]"#),
+            ("eth_blockNumber", "[]"),
+            ("rootlight_verify", "[]"),
+            ("eth_sendRawTransaction", r#"["0x1"]"#),
+            ("no_such", r#"["0x1"]"#),
+        ] {
+            assert!(read(method, params).is_none(), "{method} {params}");
+        }
+        let asks = |text: &[u8]| Question::of(&service::read(text), &B256::ZERO).is_some();
+        let one = r#"{"id":1,"method":"eth_getBalance","params":["0x01","0x1"]}"#;
+        assert!(asks(one.as_bytes()) && !asks(format!("[{one}]").as_bytes()) && !asks(b"{"));
+    }
+
+    #[test]
+    fn keys_differ_with_method_parameters_and_settings() {
+        let key = |method, params| read(method, params).unwrap().key;
+        let first = key("eth_getBalance", r#"["0x01","0x1"]"#);
+        assert_eq!(first, key("eth_getBalance", r#"[ "0x01" , "0x1" ]"#));
+        assert_ne!(first, key("eth_getBalance", r#"["0x01","0x2"]"#));
+        assert_ne!(first, key("eth_getCode", r#"["0x01","0x1"]"#));
+        let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x01","0x1"]}"#;
+        let message = service::read(message);
+        assert_ne!(first, Question::of(&message, &B256::repeat_byte(1)).unwrap().key);
+    }
+
+    #[test]
+    fn only_answers_without_marks_are_verified() {
+        let response = |outcome, level, by_work| Response {
+            id: Id::Absent,
+            row: None,
+            outcome,
+            effect: None,
+            level,
+            by_work,
+        };
+        let list = || Ok(RawValue::from_string("[1, 2]".into()).unwrap());
+        let verified = response(list(), None, false);
+        assert_eq!(verified_result(&verified).map(RawValue::get), Some("[1, 2]"));
+        for marked in [
+            response(list(), Some(Level::Unproven), false),
+            response(list(), None, true),
+            response(Err(rootlight::rpc::RpcError::Internal), None, false),
+        ] {
+            assert!(verified_result(&marked).is_none(), "{marked:?}");
+        }
+    }
+
+    #[test]
+    fn a_result_names_its_block_only_if_all_elements_agree() {
+        let of = |text: String| named(&RawValue::from_string(text).unwrap());
+        let one = format!(r#"{{"blockHash":"{}","blockNumber":"0x7","other":1}}"#, B256::repeat_byte(1));
+        let other = format!(r#"{{"blockHash":"{}","blockNumber":"0x7"}}"#, B256::repeat_byte(2));
+        let block = Some(BlockRef { number: 7, hash: B256::repeat_byte(1) });
+        assert_eq!((of(one.clone()), of(format!("[{one},{one}]"))), (block, block));
+        for none in [format!("[{one},{other}]"), "[]".into(), "null".into(), r#"{"blockHash":null}"#.into()] {
+            assert_eq!(of(none), None);
+        }
+    }
+}

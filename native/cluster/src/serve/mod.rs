@@ -1,0 +1,23 @@
+//! Front ends without state of their own: `rootlight serve`.
+//!
+//! A front end is a light client whose upstreams are the backends, so what a backend says is verified as everywhere else.
+//! What several front ends must share is in a store ([`crate::store`]): new blocks, the block that they show,
+//! filters, and the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
+
+mod admin;
+mod agreed;
+mod ahead;
+mod backend;
+mod cache_sizes;
+mod calls;
+mod fan_out;
+mod filters;
+mod front_end;
+mod heads;
+mod kept;
+mod sent;
+
+pub use admin::{AdminPage, AdminParts, AdminToken, TokenError};
+pub use backend::NewBlocks;
+pub use cache_sizes::CacheSizes;
+pub use front_end::{FrontEnd, FrontEndParts};

@@ -1,0 +1,246 @@
+//! Blocks for the index: a light client proves which blocks are on the chain, and upstreams give their contents.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, try_join_all};
+use rootlight::consensus::Network;
+use rootlight::light::UpstreamRequest;
+use rootlight::types::json::receipt_from_json;
+use rootlight::types::{B256, Bytes, Receipt, SealedHeader, Transaction};
+use rootlight_index::{BlockError, MatchedBlock, Proof, Source, SourceBlock, SourceError};
+use rootlight_node::follow::{FetchError, WINDOW, fetch_bodies};
+use rootlight_node::light::LightService;
+use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult, call};
+use serde_json::json;
+use tracing::debug;
+
+use super::extras::{self, TracesFailure, add_traces};
+
+/// Number of tries of all upstreams before the loader is told.
+const TRIES: u32 = 3;
+
+/// Pause between two tries.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A chain whose headers a light client proves, as far as they are not older than its start.
+pub struct ChainSource {
+    light: LightService,
+    upstreams: Vec<SharedUpstream>,
+    network: Arc<Network>,
+    traces: bool,
+}
+
+impl std::fmt::Debug for ChainSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChainSource").field("network", &self.network.name).finish_non_exhaustive()
+    }
+}
+
+/// Why an upstream gave no usable block.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error("the upstream has no block {0}")]
+    Absent(u64),
+    #[error("block {number}: the upstream has {found}, which is not on the proven chain")]
+    OtherChain { number: u64, found: B256 },
+    #[error("receipts of block {number}: {error}")]
+    Receipts { number: u64, error: String },
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    #[error(transparent)]
+    Traces(#[from] TracesFailure),
+    #[error("a check failed: {0}")]
+    Task(String),
+}
+
+impl ChainSource {
+    /// Uses the upstreams of a light client that follows them.
+    #[must_use]
+    pub fn new(light: LightService, upstreams: Vec<SharedUpstream>, network: Arc<Network>) -> Self {
+        Self { light, upstreams, network, traces: false }
+    }
+
+    /// The same, with the traces of each block, which an upstream's `trace_block` gives. Nothing proves them.
+    #[must_use]
+    pub const fn with_traces(mut self) -> Self {
+        self.traces = true;
+        self
+    }
+
+    /// The blocks, from the first upstream that gives them.
+    async fn of_any(&self, first: u64, last: u64) -> Result<Vec<SourceBlock>, SourceError> {
+        let mut failure = None;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(PAUSE).await;
+            }
+            for upstream in &self.upstreams {
+                match self.windows(upstream, first, last).await {
+                    Ok(blocks) => return Ok(blocks),
+                    Err(error) => {
+                        debug!("{}: {error}", upstream.name());
+                        failure = Some(format!("{}: {error}", upstream.name()));
+                    }
+                }
+            }
+        }
+        Err(SourceError::Passing(failure.unwrap_or_else(|| "no upstream is asked".into())))
+    }
+
+    /// The blocks of one upstream. Windows are fetched at the same time.
+    async fn windows(
+        &self,
+        upstream: &SharedUpstream,
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<SourceBlock>, Failure> {
+        let steps = (first..=last).step_by(usize::try_from(WINDOW).unwrap_or(1));
+        let windows =
+            steps.map(|from| self.window(upstream, from, last.min(from.saturating_add(WINDOW - 1))));
+        let blocks: Vec<SourceBlock> = try_join_all(windows).await?.into_iter().flatten().collect();
+        // A window that the upstream has not whole ends the answer.
+        let follow = |(block, number): &(SourceBlock, u64)| block.block.header().number == *number;
+        let blocks: Vec<_> =
+            blocks.into_iter().zip(first..).take_while(follow).map(|(block, _)| block).collect();
+        if blocks.is_empty() {
+            return Err(Failure::Absent(first));
+        }
+        if self.traces { Ok(add_traces(&**upstream, blocks).await?) } else { Ok(blocks) }
+    }
+
+    async fn window(
+        &self,
+        upstream: &SharedUpstream,
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<SourceBlock>, Failure> {
+        let bodies = fetch_bodies(&**upstream, &self.network, first, last).await?;
+        let mut proofs = Vec::new();
+        let mut named = Vec::new();
+        for (header, _, hashes) in &bodies {
+            proofs.push(self.proof(header)?);
+            named.push((header.hash(), hashes.clone()));
+        }
+        let uncles = extras::uncles(&**upstream, &self.network, &named).await;
+        let bodies: Vec<_> =
+            bodies.into_iter().map(|(header, transactions, _)| (header, transactions)).collect();
+        let hashes: Vec<B256> =
+            bodies.iter().flat_map(|(_, transactions)| transactions).map(Transaction::hash).collect();
+        let answers = ask(&**upstream, "eth_getTransactionReceipt", &hashes).await;
+        let (network, counts) = (self.network.clone(), bodies.iter().map(|(_, body)| body.len()).collect());
+        let listed: Vec<Vec<UpstreamResult>> = divide(answers, counts);
+        let work = bodies.clone().into_iter().zip(listed).collect();
+        // Senders are recovered, and roots computed, on a thread for blocking work.
+        let checked = tokio::task::spawn_blocking(move || check(work, &network));
+        let checked = checked.await.map_err(|failure| Failure::Task(failure.to_string()))?;
+        let mut blocks = Vec::new();
+        let parts = checked.into_iter().zip(bodies).zip(proofs).zip(uncles);
+        for (((checked, (header, transactions)), proof), uncles) in parts {
+            let block = match checked {
+                Ok(block) => block,
+                Err(error) => {
+                    debug!("{}: {error}; asking for raw receipts", upstream.name());
+                    self.with_raw_receipts(&**upstream, header, transactions).await.map_err(|_| error)?
+                }
+            };
+            // A block whose uncles the upstream does not show is stored without them.
+            let block = match uncles.filter(|_| block.uncles().is_none()) {
+                Some(uncles) => block.clone().with_uncles(uncles).unwrap_or(block),
+                None => block,
+            };
+            blocks.push(SourceBlock { block, proof, traces: None });
+        }
+        Ok(blocks)
+    }
+
+    /// What the light client knows of a header. One that is not on the proven chain is an error.
+    fn proof(&self, header: &SealedHeader) -> Result<Proof, Failure> {
+        match self.light.canonical(header.number) {
+            Ok((_, Some(hash))) if hash == header.hash() => Ok(Proof::Verified),
+            Ok((_, Some(_))) => Err(Failure::OtherChain { number: header.number, found: header.hash() }),
+            _ => Ok(Proof::Stated),
+        }
+    }
+
+    /// Checks a block with receipts in the form of the receipts trie, for upstreams whose JSON leaves something out.
+    async fn with_raw_receipts(
+        &self,
+        upstream: &dyn Upstream,
+        header: SealedHeader,
+        transactions: Vec<Transaction>,
+    ) -> Result<MatchedBlock, Failure> {
+        let number = header.number;
+        let hashes: Vec<B256> = transactions.iter().map(Transaction::hash).collect();
+        let answers = ask(upstream, "rsk_getRawTransactionReceiptByHash", &hashes).await;
+        let receipts =
+            answers.into_iter().map(|answer| raw_receipt(number, answer)).collect::<Result<_, _>>()?;
+        let network = self.network.clone();
+        let check = tokio::task::spawn_blocking(move || {
+            MatchedBlock::check(header, transactions, receipts, &network)
+        });
+        Ok(check.await.map_err(|failure| Failure::Task(failure.to_string()))??)
+    }
+}
+
+/// Asks for something of each transaction.
+async fn ask(upstream: &dyn Upstream, method: &'static str, hashes: &[B256]) -> Vec<UpstreamResult> {
+    let calls: Vec<UpstreamRequest> =
+        hashes.iter().map(|hash| call(method, json!([hash.to_string()]))).collect();
+    if calls.is_empty() { Vec::new() } else { upstream.request(calls).await }
+}
+
+/// Divides a list into lists of these lengths.
+fn divide<T>(all: Vec<T>, counts: Vec<usize>) -> Vec<Vec<T>> {
+    let mut all = all.into_iter();
+    counts.into_iter().map(|count| all.by_ref().take(count).collect()).collect()
+}
+
+/// Header, transactions, and the responses about their receipts.
+type Unchecked = ((SealedHeader, Vec<Transaction>), Vec<UpstreamResult>);
+
+fn check(blocks: Vec<Unchecked>, network: &Network) -> Vec<Result<MatchedBlock, Failure>> {
+    let one = |((header, transactions), answers): Unchecked| {
+        let number = header.number;
+        let read = |answer: UpstreamResult| {
+            let text = answer.map_err(|error| receipts(number, &error))?;
+            receipt_from_json(text.get()).map_err(|error| receipts(number, &error))
+        };
+        let receipts = answers.into_iter().map(read).collect::<Result<Vec<Receipt>, _>>()?;
+        Ok(MatchedBlock::check(header, transactions, receipts, network)?)
+    };
+    blocks.into_iter().map(one).collect()
+}
+
+fn receipts(number: u64, error: &dyn std::fmt::Display) -> Failure {
+    Failure::Receipts { number, error: error.to_string() }
+}
+
+fn raw_receipt(
+    number: u64,
+    answer: Result<Box<serde_json::value::RawValue>, UpstreamError>,
+) -> Result<Receipt, Failure> {
+    let text = answer.map_err(|error| receipts(number, &error))?;
+    let bytes: Bytes = serde_json::from_str(text.get()).map_err(|error| receipts(number, &error))?;
+    Receipt::decode(&bytes).map_err(|error| receipts(number, &error))
+}
+
+impl Source for ChainSource {
+    fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>> {
+        let head = self.light.canonical(0).map(|(head, _)| head);
+        let head =
+            head.map_err(|error| SourceError::Passing(format!("the light client has no head: {error}")));
+        std::future::ready(head).boxed()
+    }
+
+    fn hash(&self, number: u64) -> Option<B256> {
+        self.light.canonical(number).ok().and_then(|(_, hash)| hash)
+    }
+
+    fn blocks(&self, first: u64, last: u64) -> BoxFuture<'_, Result<Vec<SourceBlock>, SourceError>> {
+        self.of_any(first, last).boxed()
+    }
+}

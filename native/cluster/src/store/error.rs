@@ -1,0 +1,62 @@
+//! Errors of the hot store.
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+use rootlight_limits::outside::outside;
+
+/// Why the hot store gave no answer. None of them repeats an address, which may hold a
+/// password; what the server says is for the log, not for callers.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The addresses or the prefix cannot be used.
+    #[error("the address of the store: {0}")]
+    Address(String),
+    /// No server could be reached at the start.
+    #[error("the store cannot be reached: {}", outside(.0))]
+    Unreachable(String),
+    /// The part of the store that has the key failed a moment ago, and is not asked again yet.
+    #[error("the store is down")]
+    Down,
+    /// As many commands wait for answers as may.
+    #[error("{0} commands wait for the store already")]
+    Busy(usize),
+    /// There are as many channels as may be.
+    #[error("{0} channels of the store are in use already")]
+    Channels(usize),
+    /// No answer came in time. The command may have been carried out.
+    #[error("the store did not answer in time")]
+    Slow,
+    /// The store has no memory left for what a command writes.
+    #[error("the store is full")]
+    Full,
+    /// The server refused the command, or the connection broke. The command may have been carried out.
+    #[error("the store: {}", outside(.0))]
+    Failed(String),
+    /// The answer does not have the form that the command gives.
+    #[error("an answer of the store cannot be read: {}", outside(.0))]
+    Answer(String),
+}
+
+impl StoreError {
+    /// Whether the server, or the way to it, is at fault, and not the command.
+    pub(super) fn is_outage(error: &RedisError) -> bool {
+        match error.kind() {
+            ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => true,
+            ErrorKind::Server(kind) => !matches!(
+                kind,
+                ServerErrorKind::NoScript | ServerErrorKind::ResponseError | ServerErrorKind::ExecAbort
+            ),
+            _ => error.is_unrecoverable_error(),
+        }
+    }
+
+    pub(super) fn of(error: &RedisError) -> Self {
+        if error.is_timeout() {
+            return Self::Slow;
+        }
+        match error.code() {
+            Some("OOM") => Self::Full,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

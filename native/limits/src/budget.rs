@@ -1,0 +1,541 @@
+//! Limits of the memory that clients, upstreams and files can make this process use: one budget each for requests,
+//! answers, upstream responses and recordings.
+//!
+//! Other limits apply to one message, one connection or one file; these apply to all of them together. When a budget
+//! is used up, further requests wait or get an error that says so. A serving process stays well below 256 MiB in
+//! total.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rootlight::types::Asker;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+const MIB: usize = 1 << 20;
+
+/// Request bodies and WebSocket messages that are being read or answered. Six of the longest (5 MiB) fit at the same
+/// time; parsing one takes about as much memory again. Half is for one caller.
+static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB, 16 * MIB));
+
+/// Answers that are being computed or that clients have not received yet. Four of the longest (10 MiB) fit at the
+/// same time; computing one takes about as much memory again. What one caller leaves is enough for the longest answer, so
+/// that a run of another caller does not wait for unread answers of the first one.
+static ANSWERS: LazyLock<Shared> = LazyLock::new(|| Shared::new(48 * MIB, 36 * MIB));
+
+/// Bytes of the budget of upstream responses that one source can take. The longest response of a source (16 MiB) fits
+/// twice, and the rest is enough for the longest response of another source.
+const UPSTREAMS_EACH: usize = 36 * MIB;
+
+/// Responses of upstreams from their first byte until they are verified. The longest fits twice, which is what
+/// parsing it needs, together with many of usual length.
+static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
+
+/// Bytes of the budget of upstream responses that all peers can take together: anybody can be a peer. The rest is enough
+/// for the longest response of an upstream that the user has chosen.
+static PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(40 * MIB));
+
+/// Bytes of the budget of upstream responses that callers can take. The rest is enough for what the program itself needs, such
+/// as headers.
+static CALLERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
+
+/// Messages of the nodes that read the chain from this one: requests, and transactions on their way. Three of the longest
+/// messages (2 MiB) fit at the same time.
+static SERVED_PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(12 * MIB));
+
+/// Blocks and state that messages of light clients keep while they wait for responses of upstreams. One
+/// message keeps at most 48 MiB (`MAX_FACT_BYTES`).
+static FACTS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
+
+/// All recordings of the process: the contents of compressed files, and the index of every file. Uncompressed files
+/// are read from disk, so only their index counts.
+static RECORDINGS: LazyLock<Budget> = LazyLock::new(|| Budget::new(192 * MIB));
+
+/// The budget of requests.
+pub fn requests() -> &'static Shared {
+    &REQUESTS
+}
+
+/// The budget of answers to clients.
+pub fn answers() -> &'static Budget {
+    &ANSWERS.all
+}
+
+/// The budget of upstream responses.
+pub fn upstreams() -> &'static Budget {
+    &UPSTREAMS
+}
+
+/// The part of all peers in the budget of upstream responses.
+pub fn peers() -> &'static Budget {
+    &PEERS
+}
+
+/// The part of all callers in the budget of upstream responses.
+pub fn callers() -> &'static Budget {
+    &CALLERS
+}
+
+/// The budget of what served peers send.
+pub fn served_peers() -> &'static Budget {
+    &SERVED_PEERS
+}
+
+/// The bytes of the budget of upstream responses that one source can take.
+pub const fn of_one_source() -> usize {
+    UPSTREAMS_EACH
+}
+
+/// For how long a budget counts as contended after a refusal, in milliseconds.
+const REFUSAL_MS: u64 = 3_000;
+
+/// For how long a budget counts as contended after a refusal.
+pub const REFUSAL: Duration = Duration::from_millis(REFUSAL_MS);
+
+/// The first unsent bytes of a connection are not counted. For all possible connections they make 64 MiB, and hardly any of
+/// them stay in memory, because the socket's send buffer takes more than this at once.
+pub const SMALL_ANSWER: usize = 16 * 1024;
+
+/// The largest number of messages that wait for bytes of a budget while they are answered, and the time for which each
+/// waits.
+const LATE_ANSWERS: usize = 32;
+const LATE_ANSWER: Duration = Duration::from_secs(5);
+
+/// Takes bytes of the budget for a finished answer to an asker, unless it is small: the way out of the server counts
+/// small ones once the client has unsent answers. Returns `None` if clients have not received too many other answers.
+pub async fn hold_answer(asker: Asker, bytes: usize) -> Option<Held> {
+    if bytes <= SMALL_ANSWER {
+        return Some(Held::default());
+    }
+    hold_bytes(asker, bytes).await
+}
+
+/// As [`hold_answer`], for an answer of any size.
+pub async fn hold_bytes(asker: Asker, bytes: usize) -> Option<Held> {
+    ANSWERS.take_soon(asker, bytes).await
+}
+
+/// Waits for bytes of the budget of answers for a run of an asker, as many as its answer may have; returns `None`
+/// after `limit`.
+pub async fn hold_run(asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
+    ANSWERS.take_within(asker, bytes, limit).await
+}
+
+/// Whether somebody waits for bytes of the answer budget, or of a part of it that this asker can take. Clients of the
+/// asker that do not read their answers must then make room.
+pub fn answers_contended(asker: Asker) -> bool {
+    ANSWERS.is_contended(asker)
+}
+
+/// The error message when a budget has no room for a request or an answer.
+pub const NO_ROOM: &str = "Limit exceeded: too many bytes of requests and answers are pending; try again";
+
+/// The budget of blocks and state that messages of light clients keep.
+pub fn facts() -> &'static Budget {
+    &FACTS
+}
+
+/// The budget of recordings.
+pub fn recordings() -> &'static Budget {
+    &RECORDINGS
+}
+
+/// Bytes are counted in units of this size, so that the count fits a semaphore.
+const UNIT: usize = 1024;
+
+/// A limit of the bytes held at the same time.
+#[derive(Debug)]
+pub struct Budget {
+    units: Arc<Semaphore>,
+    all: usize,
+    waiting: AtomicUsize,
+    /// The time of the last refusal, as [`milliseconds`]; zero for none.
+    refused: AtomicU64,
+}
+
+/// Bytes taken from a budget. Dropping them gives them back.
+#[derive(Debug, Default)]
+pub struct Held {
+    all: Option<OwnedSemaphorePermit>,
+    /// The same bytes in narrower limits, if there are any.
+    narrower: Vec<(Narrower, OwnedSemaphorePermit)>,
+}
+
+/// A narrower limit that bytes of a budget also count in.
+#[derive(Debug, Clone, Copy)]
+pub enum Narrower {
+    /// The limit of a caller or of a source.
+    Share = 0,
+    /// The limit of all sources of a kind.
+    Kind = 1,
+    /// The limit of the callers of a source.
+    CallersOfSource = 2,
+    /// The limit of the callers of all sources.
+    Callers = 3,
+    /// The limit of the pages of a caller.
+    Pages = 4,
+}
+
+/// The number of narrower limits.
+const LEVELS: usize = 5;
+
+impl Budget {
+    /// A budget of this many bytes.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        let all = bytes / UNIT;
+        Self {
+            units: Arc::new(Semaphore::new(all)),
+            all,
+            waiting: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits for bytes and takes them, in the order of the calls. A request for more than the whole budget takes the
+    /// whole budget.
+    pub async fn take(&self, bytes: usize) -> Held {
+        if let Some(held) = self.try_take(bytes) {
+            return held;
+        }
+        let _waiting = Waiting::new(&self.waiting);
+        // The semaphore is never closed.
+        let all = self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok();
+        Held { all, ..Held::default() }
+    }
+
+    /// As [`Self::take`]; returns `None` after `limit`.
+    pub async fn take_within(&self, bytes: usize, limit: Duration) -> Option<Held> {
+        tokio::time::timeout(limit, self.take(bytes)).await.ok()
+    }
+
+    /// Takes bytes for a message that is being answered. Few callers wait, and not for long, because they hold other
+    /// bytes meanwhile; the others are refused at once.
+    pub async fn take_soon(&self, bytes: usize) -> Option<Held> {
+        match self.try_take(bytes) {
+            None if self.waiting.load(Ordering::Relaxed) < LATE_ANSWERS => {
+                self.take_within(bytes, LATE_ANSWER).await
+            }
+            None => self.take_or_refuse(bytes),
+            held => held,
+        }
+    }
+
+    /// Takes bytes if they are free now.
+    #[must_use]
+    pub fn try_take(&self, bytes: usize) -> Option<Held> {
+        let permit = self.units.clone().try_acquire_many_owned(self.units_of(bytes)).ok()?;
+        Some(Held { all: Some(permit), ..Held::default() })
+    }
+
+    /// As [`Self::try_take`], for callers that cannot wait. A refusal makes the budget contended, as waiting does.
+    #[must_use]
+    pub fn take_or_refuse(&self, bytes: usize) -> Option<Held> {
+        let held = self.try_take(bytes);
+        if held.is_none() {
+            self.refused.store(milliseconds(), Ordering::Relaxed);
+        }
+        held
+    }
+
+    /// The size of the budget in bytes.
+    #[must_use]
+    pub fn all(&self) -> usize {
+        self.all * UNIT
+    }
+
+    /// The number of bytes that are taken now.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.all().saturating_sub(self.units.available_permits().saturating_mul(UNIT))
+    }
+
+    /// Whether a caller waits for bytes or was refused recently. Holders that make no progress must then give their
+    /// bytes back.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        let refused = self.refused.load(Ordering::Relaxed);
+        self.waiting.load(Ordering::Relaxed) > 0 || (refused > 0 && milliseconds() < refused + REFUSAL_MS)
+    }
+
+    fn units_of(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(UNIT).min(self.all)).unwrap_or(u32::MAX)
+    }
+}
+
+/// A budget of which one caller ([`Asker::number`]) gets at most a part, and all its pages of other origins at most half of
+/// that part.
+#[derive(Debug)]
+pub struct Shared {
+    all: Budget,
+    /// Bytes of one caller.
+    each: usize,
+    /// The part of each caller, and that of its pages.
+    parts: Mutex<BTreeMap<Asker, Arc<Budget>>>,
+}
+
+/// The number of parts above which those that hold nothing are removed.
+const MAX_PARTS: usize = 1_024;
+
+impl Shared {
+    /// A budget of this many bytes, of which one caller gets `each`.
+    pub fn new(bytes: usize, each: usize) -> Self {
+        Self { all: Budget::new(bytes), each, parts: Mutex::default() }
+    }
+
+    /// Waits for bytes for an asker ([`Peer::asker`](crate::caller_id::Peer::asker)) and takes them; returns `None` after
+    /// `limit`.
+    pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
+        let taking = async {
+            let mut held = Held::default();
+            for (level, part) in self.parts_of(asker) {
+                held = held.also(level, part.take(bytes).await);
+            }
+            held.merge(self.all.take(bytes).await);
+            held
+        };
+        tokio::time::timeout(limit, taking).await.ok()
+    }
+
+    /// As [`Budget::take_soon`], for an asker.
+    async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Held> {
+        let mut held = Held::default();
+        for (level, part) in self.parts_of(asker) {
+            held = held.also(level, part.take_soon(bytes).await?);
+        }
+        held.merge(self.all.take_soon(bytes).await?);
+        Some(held)
+    }
+
+    /// Takes bytes for an asker if they are free now. A refusal makes the budget contended, as waiting does.
+    #[must_use]
+    pub fn take_or_refuse(&self, asker: Asker, bytes: usize) -> Option<Held> {
+        let mut held = Held::default();
+        for (level, part) in self.parts_of(asker) {
+            held = held.also(level, part.take_or_refuse(bytes)?);
+        }
+        held.merge(self.all.take_or_refuse(bytes)?);
+        Some(held)
+    }
+
+    /// Whether somebody waits for bytes of this budget or of a part that the asker can take.
+    pub fn is_contended(&self, asker: Asker) -> bool {
+        let parts = self.parts();
+        let is_contended = |asker: Asker| parts.get(&asker).is_some_and(|part| part.is_contended());
+        self.all.is_contended() || is_contended(asker.number.into()) || is_contended(asker)
+    }
+
+    /// The budgets in which the bytes of an asker count, the narrowest first: an asker that waits for a wide limit has its
+    /// bytes of the narrow one.
+    fn parts_of(&self, asker: Asker) -> impl Iterator<Item = (Narrower, Arc<Budget>)> {
+        let pages = (asker.page != 0).then(|| (Narrower::Pages, self.part(asker, self.each / 2)));
+        let caller = (Narrower::Share, self.part(asker.number.into(), self.each));
+        pages.into_iter().chain([caller])
+    }
+
+    fn part(&self, asker: Asker, bytes: usize) -> Arc<Budget> {
+        let mut parts = self.parts();
+        if parts.len() > MAX_PARTS {
+            // A budget with held bytes stays, because their permits refer to its semaphore.
+            parts.retain(|_, part| Arc::strong_count(part) > 1 || Arc::strong_count(&part.units) > 1);
+        }
+        parts.entry(asker).or_insert_with(|| Arc::new(Budget::new(bytes))).clone()
+    }
+
+    fn parts(&self) -> MutexGuard<'_, BTreeMap<Asker, Arc<Budget>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// The number of bytes held, rounded up to whole units.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.all.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
+    }
+
+    /// Notes that the same bytes are also held in a narrower limit.
+    #[must_use]
+    pub fn also(mut self, level: Narrower, narrower: Self) -> Self {
+        self.narrower.extend(narrower.all.map(|permit| (level, permit)));
+        self
+    }
+
+    /// Gives back all but `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        drop(self.split(self.bytes().saturating_sub(bytes.div_ceil(UNIT) * UNIT)));
+    }
+
+    /// Splits off at most `bytes`.
+    #[must_use]
+    pub fn split(&mut self, bytes: usize) -> Self {
+        let units = bytes.div_ceil(UNIT);
+        let part =
+            |permit: &mut OwnedSemaphorePermit, units: usize| permit.split(units.min(permit.num_permits()));
+        let mut off =
+            Self { all: self.all.as_mut().and_then(|permit| part(permit, units)), ..Self::default() };
+        let mut left = [units; LEVELS];
+        for (level, permit) in &mut self.narrower {
+            let left = &mut left[*level as usize];
+            if let Some(taken) = part(permit, *left) {
+                *left -= taken.num_permits();
+                off.narrower.push((*level, taken));
+            }
+        }
+        off
+    }
+
+    /// Adds bytes of the same budget.
+    pub fn merge(&mut self, other: Self) {
+        match (&mut self.all, other.all) {
+            (Some(mine), Some(more)) => mine.merge(more),
+            (mine @ None, more) => *mine = more,
+            (Some(_), None) => {}
+        }
+        for (level, more) in other.narrower {
+            let same = |mine: &OwnedSemaphorePermit| Arc::ptr_eq(mine.semaphore(), more.semaphore());
+            match self.narrower.iter_mut().find(|(_, mine)| same(mine)) {
+                Some((_, mine)) => mine.merge(more),
+                None => self.narrower.push((level, more)),
+            }
+        }
+    }
+}
+
+/// Milliseconds since some moment before the first call of this function, at least one.
+pub fn milliseconds() -> u64 {
+    // Some tests stop the clock of their runtime, and so are behind others: all of them come after this moment.
+    const BEFORE: Duration = Duration::from_secs(3_600);
+    static START: LazyLock<Instant> =
+        LazyLock::new(|| Instant::now().checked_sub(BEFORE).unwrap_or_else(Instant::now));
+    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+/// Counts a waiting caller until it is dropped, also if the wait is cancelled.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_caller_gets_at_most_its_part_of_a_shared_budget() {
+        let shared = Shared::new(8 * UNIT, 4 * UNIT);
+        let moment = Duration::from_millis(20);
+        let [one, two, three] = [1, 2, 3].map(Asker::from);
+        let greedy = shared.take_within(one, 3 * UNIT, moment).await.unwrap();
+        assert!(shared.take_within(one, 2 * UNIT, moment).await.is_none());
+        assert!(shared.take_or_refuse(one, 2 * UNIT).is_none());
+        assert!(shared.is_contended(one) && !shared.is_contended(two));
+        let mut other = shared.take_or_refuse(two, 3 * UNIT).unwrap();
+        other.merge(shared.take_or_refuse(two, UNIT).unwrap());
+        assert_eq!((greedy.bytes(), other.bytes()), (3 * UNIT, 4 * UNIT));
+        assert!(shared.take_or_refuse(three, 2 * UNIT).is_none(), "the whole budget is limited too");
+        drop((greedy, other));
+        assert!(shared.take_or_refuse(three, 4 * UNIT).is_some());
+    }
+
+    /// A page in the operator's browser has the address of the operator's wallet.
+    #[tokio::test(start_paused = true)]
+    async fn the_pages_of_a_caller_leave_half_of_its_part_to_its_programs() {
+        let shared = Shared::new(16 * UNIT, 8 * UNIT);
+        let moment = Duration::from_millis(20);
+        let (program, pages) = (Asker::from(1), Asker { number: 1, page: 1 });
+        let mut held = shared.take_or_refuse(pages, 3 * UNIT).unwrap();
+        held.merge(shared.take_within(pages, UNIT, moment).await.unwrap());
+        assert!(shared.take_or_refuse(pages, UNIT).is_none());
+        assert!(shared.take_within(pages, UNIT, moment).await.is_none());
+        assert!(shared.is_contended(pages) && !shared.is_contended(program), "programs have time");
+        let mut own = shared.take_or_refuse(program, 4 * UNIT).unwrap();
+        assert!(shared.take_or_refuse(program, UNIT).is_none(), "pages count in the caller's part");
+        held.shrink_to(UNIT);
+        own.merge(shared.take_or_refuse(program, 3 * UNIT).unwrap());
+        assert!(shared.take_or_refuse(pages, UNIT).is_none(), "programs may take what pages leave");
+        drop((own, held));
+        assert!(shared.take_or_refuse(pages, 4 * UNIT).is_some());
+    }
+
+    /// Answers of one caller that nobody receives leave room for the longest answer of another, and those of its pages for
+    /// the longest of its programs.
+    #[tokio::test(start_paused = true)]
+    async fn runs_of_one_caller_leave_room_for_a_run_of_another() {
+        let (limit, moment) = (Duration::from_secs(5), Duration::from_millis(20));
+        let (greedy, other) = (Asker::from(u64::MAX), Asker::from(u64::MAX - 1));
+        let pages = Asker { page: 1, ..greedy };
+        let unread = hold_run(pages, 10 * MIB, limit).await.unwrap();
+        assert!(hold_run(pages, 10 * MIB, moment).await.is_none());
+        assert!(hold_run(greedy, 20 * MIB, moment).await.is_some());
+        drop(unread);
+        let mut held = hold_run(greedy, 30 * MIB, limit).await.unwrap();
+        assert!(hold_run(greedy, 10 * MIB, moment).await.is_none());
+        assert!(hold_run(other, 10 * MIB, limit).await.is_some());
+        let waiting = hold_run(greedy, 10 * MIB, limit);
+        tokio::pin!(waiting);
+        assert!(tokio::time::timeout(moment, waiting.as_mut()).await.is_err());
+        assert!(
+            answers_contended(greedy) && !answers_contended(other),
+            "clients of other addresses have time"
+        );
+        held.shrink_to(20 * MIB);
+        assert_eq!(waiting.await.unwrap().bytes(), 10 * MIB);
+    }
+
+    #[tokio::test]
+    async fn bytes_of_several_shares_are_merged_split_and_given_back() {
+        let (all, one, two) = (Budget::new(10 * UNIT), Budget::new(4 * UNIT), Budget::new(4 * UNIT));
+        let of = |share: &Budget, units: usize| {
+            all.try_take(units * UNIT).unwrap().also(Narrower::Share, share.try_take(units * UNIT).unwrap())
+        };
+        let mut held = of(&one, 3);
+        held.merge(of(&two, 4));
+        held.merge(of(&one, 1));
+        assert_eq!(
+            (held.bytes(), all.taken(), one.taken(), two.taken()),
+            (8 * UNIT, 8 * UNIT, 4 * UNIT, 4 * UNIT)
+        );
+        let part = held.split(5 * UNIT);
+        assert_eq!((part.bytes(), held.bytes()), (5 * UNIT, 3 * UNIT));
+        drop(part);
+        assert_eq!((all.taken(), one.taken() + two.taken()), (3 * UNIT, 3 * UNIT));
+        held.shrink_to(UNIT);
+        assert_eq!((all.taken(), one.taken() + two.taken()), (UNIT, UNIT));
+        assert_eq!(held.split(9 * UNIT).bytes(), UNIT, "not more than is held");
+        assert_eq!((all.taken(), one.taken(), two.taken()), (0, 0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn held_bytes_are_not_available_until_they_are_given_back() {
+        let budget = Budget::new(10 * UNIT);
+        let mut held = budget.take(6 * UNIT).await;
+        assert!(budget.try_take(5 * UNIT).is_none() && !budget.is_contended());
+        let moment = Duration::from_millis(20);
+        assert!(budget.take_within(5 * UNIT, moment).await.is_none());
+        held.shrink_to(UNIT + 1);
+        assert_eq!(held.bytes(), 2 * UNIT);
+        let more = budget.take_within(8 * UNIT, moment).await.unwrap();
+        held.merge(more);
+        assert_eq!(held.bytes(), 10 * UNIT);
+        let waiting = budget.take(usize::MAX);
+        tokio::pin!(waiting);
+        assert!(tokio::time::timeout(moment, waiting.as_mut()).await.is_err());
+        assert!(budget.is_contended());
+        drop(held);
+        assert_eq!(waiting.await.bytes(), 10 * UNIT, "the whole budget");
+        assert!(!budget.is_contended());
+    }
+}

@@ -1,0 +1,213 @@
+//! Files that are written whole or not at all, and files with secrets.
+//!
+//! A file that is being written has a random name beside its final one, and is made only if there is none of that name: nothing
+//! that another program has made is written to, followed or removed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+
+/// Permissions that a file with a secret may not give: writing by the group, and anything by others. The group may read,
+/// because credentials of systemd and files that are mounted into containers look so.
+#[cfg(unix)]
+const FORBIDDEN: u32 = 0o027;
+
+/// Tries to find a name that no file has.
+const TRIES: usize = 8;
+
+/// A file that does not have its name yet. Dropping it removes it.
+#[derive(Debug)]
+pub struct NewFile {
+    /// Where the file is now; `None` once it has its name.
+    path: Option<PathBuf>,
+    file: File,
+}
+
+impl NewFile {
+    /// Makes a file beside `path`, with an ending that says that it is not complete. A file with a secret is for its owner
+    /// only.
+    pub fn beside(path: &Path, is_secret: bool) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if is_secret {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        let (path, file) = make_beside(path, |path| options.open(path))?;
+        Ok(Self { path: Some(path), file })
+    }
+
+    /// Gives the file its name, once its contents are on the disk. A file of this name is replaced.
+    pub fn replace(mut self, path: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        if let Some(own) = &self.path {
+            fs::rename(own, path)?;
+        }
+        self.path = None;
+        Ok(())
+    }
+
+    /// Gives the file its name, unless there is a file of this name.
+    fn keep_older(self, path: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        let linked = self.path.as_ref().map_or(Ok(()), |own| fs::hard_link(own, path));
+        if linked.is_ok() || fs::symlink_metadata(path).is_ok() {
+            return Ok(());
+        }
+        // A file system without links.
+        self.replace(path)
+    }
+}
+
+impl io::Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes a file: it is complete, or what it was before.
+pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut new = NewFile::beside(path, false)?;
+    new.write_all(contents)?;
+    new.replace(path)
+}
+
+/// Writes a file with a secret for its owner only, unless there is a file already.
+pub fn write_secret_once(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut new = NewFile::beside(path, true)?;
+    new.write_all(contents)?;
+    new.keep_older(path)
+}
+
+/// Makes something under a random name in the folder of `path`. `make` must fail if the name is taken.
+pub fn make_beside<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
+    for _ in 0..TRIES {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let beside = path.with_file_name(format!(".{}.new", HEXLOWER.encode(&random)));
+        match make(&beside) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|made| (beside, made)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Checks that nobody but the owner and the readers of its group can use a file with a secret.
+///
+/// # Errors
+/// The mode gives more, or cannot be read. The text says what to do.
+pub fn check_secret(file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = file.metadata()?.permissions().mode() & 0o777;
+        if mode & FORBIDDEN != 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "its mode is {mode:03o}, and it holds a secret: only its owner may write it and only its group may read \
+                     it too (chmod 600, or 640)"
+                ),
+            ));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn entries(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_nothing_beside_it_is_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for other in ["file.new", "file.partial", "file.tmp"] {
+            fs::create_dir(folder.path().join(other)).unwrap();
+            fs::write(folder.path().join(other).join("own"), "data").unwrap();
+        }
+        let before = entries(folder.path());
+        for text in ["one", "two"] {
+            write(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        let mut unfinished = NewFile::beside(&path, false).unwrap();
+        unfinished.write_all(b"thr").unwrap();
+        assert_eq!(entries(folder.path()).len(), before.len() + 2);
+        drop(unfinished);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(entries(folder.path()), before);
+        assert_eq!(fs::read_to_string(folder.path().join("file.new/own")).unwrap(), "data");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_not_used_even_if_it_is_a_link_to_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let taken = std::cell::Cell::new(0);
+        let made = make_beside(&path, |beside| {
+            if taken.replace(taken.get() + 1) < 3 {
+                symlink(folder.path().join("elsewhere"), beside).unwrap();
+            }
+            OpenOptions::new().write(true).create_new(true).open(beside)
+        });
+        assert_eq!((made.is_ok(), taken.get()), (true, 4));
+        assert!(!folder.path().join("elsewhere").exists());
+    }
+
+    #[test]
+    fn a_secret_is_written_once_for_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        write_secret_once(&path, b"first").unwrap();
+        write_secret_once(&path, b"second").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(entries(folder.path()), ["secret"]);
+    }
+
+    #[test]
+    fn a_secret_that_others_can_use_is_refused_and_the_error_says_what_to_do() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let check = |mode| {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
+            check_secret(file.as_file())
+        };
+        for good in [0o600, 0o400, 0o640, 0o440, 0o700] {
+            check(good).unwrap();
+        }
+        for bad in [0o644, 0o604, 0o666, 0o602, 0o601, 0o660, 0o620] {
+            let text = check(bad).unwrap_err().to_string();
+            assert!(text.contains(&format!("{bad:o}")) && text.contains("chmod 600"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Limits that the crates of a host share, and the few host functions that every crate needs.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `budget` | bytes that callers, upstreams and peers share |
+//! | `runs`, `crowd`, `caller_id` | whose turn it is, whose places are taken, and who a caller is |
+//! | `priority`, `processors` | threads of long work |
+//! | `files`, `outside`, `unix_time` | files that are written as a whole, text from outside, the clock |
+
+pub mod budget;
+pub mod caller_id;
+pub mod crowd;
+pub mod files;
+pub mod outside;
+pub mod priority;
+pub mod processors;
+pub mod runs;
+pub mod unix_time;

@@ -1,0 +1,600 @@
+//! Scheduling of long runs: addresses, or the API keys of their clients, take turns; within an address its programs do with
+//! all pages of other origins, then these pages, then single calls and batches, and within these its connections.
+//!
+//! A semaphore favours the client with the most requests. Here each connection has its own queue, and a free place
+//! goes to the next connection of the next address, so a client that sends fifty messages at once gets as many turns
+//! as one that sends a single message. A batch may take as long as a message may at all, so a single call does not wait
+//! for all batches of its address. Brief messages are not scheduled.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rootlight::rpc::Message;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::caller_id::Peer;
+use crate::priority;
+
+/// A run adds its duration times this factor to the debt of its connection. Debt decreases as time passes.
+const DEBT_FACTOR: u32 = 4;
+
+/// The largest debt of a fresh connection: that of a run of a quarter of a second.
+const FREE_DEBT: Duration = Duration::from_secs(1);
+
+/// The largest number of connections whose debt is kept. Beyond it all debts are cleared.
+const MAX_BUSY: usize = 4_096;
+
+/// Whether a message is one call or a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Size {
+    /// One call.
+    Single,
+    /// A list of calls.
+    Batch,
+}
+
+impl Size {
+    /// The size of a message.
+    #[must_use]
+    pub fn of(message: &Message) -> Self {
+        if message.is_batch() { Self::Batch } else { Self::Single }
+    }
+}
+
+/// The places for long runs, which limit how many run at the same time.
+#[derive(Debug)]
+pub struct Runs {
+    state: Mutex<State>,
+    /// Number of places for fresh connections, those with little debt. A connection has at most one of them, and an
+    /// address all but one, however many connections it opens, so that another address finds a place at once. Its pages of
+    /// other origins have one less, so that its programs do. At least three, so that a second connection of the same
+    /// address finds one too.
+    fresh: usize,
+    /// Number of places for the other connections. All places together are slightly more than the processors, so that
+    /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
+    busy: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    fresh: Lane,
+    busy: Lane,
+    /// The time at which each connection's debt will be zero.
+    until: BTreeMap<Peer, Instant>,
+    /// The connections that hold a fresh place.
+    placed: BTreeSet<Peer>,
+}
+
+/// One kind of places: the number taken, and the queue of those who wait, by address, whether they are pages, page, size
+/// and connection.
+#[derive(Debug, Default)]
+struct Lane {
+    taken: usize,
+    queue: Turns<IpAddr, Turns<bool, Pages>>,
+}
+
+/// The runs that wait, by page, size and connection.
+type Pages = Turns<u128, Turns<Size, Waiting>>;
+
+/// The runs that wait, by connection.
+type Waiting = Turns<u64, VecDeque<oneshot::Sender<Place>>>;
+
+/// A queue of waiting runs, and the key that was served last; the next key in order is served next.
+#[derive(Debug)]
+pub struct Turns<K, V> {
+    waiting: BTreeMap<K, V>,
+    last: Option<K>,
+}
+
+/// The right to run. Dropping it gives the place to the next one in the queue.
+#[derive(Debug)]
+pub struct Place {
+    runs: Arc<Runs>,
+    peer: Peer,
+    is_fresh: bool,
+    since: Instant,
+    /// Whether its owner received it. If not, dropping it does not free a place.
+    given: bool,
+}
+
+impl Runs {
+    /// The places for a machine with this number of processors.
+    #[must_use]
+    pub fn new(processors: usize) -> Arc<Self> {
+        let fresh = processors.clamp(2, 4) + 1;
+        Arc::new(Self { state: Mutex::default(), fresh, busy: processors.saturating_sub(1).clamp(1, 4) })
+    }
+
+    /// A single place, for runs that exclude each other.
+    #[must_use]
+    pub fn one_at_a_time() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
+    }
+
+    /// Places for work that cannot pause for others (`priority::pause`): one processor less than this machine
+    /// has.
+    pub fn without_pauses() -> Arc<Self> {
+        let processors = priority::processors();
+        Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
+    }
+
+    /// The places for messages of megabytes, whose parameters take tens of MiB: two for one address, and one that it leaves
+    /// to others.
+    pub fn for_long_messages() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), fresh: 2, busy: 1 })
+    }
+
+    /// The places for this machine.
+    #[must_use]
+    pub fn for_this_machine() -> Arc<Self> {
+        Self::new(priority::processors())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the turn of a message of a connection.
+    pub async fn enter(self: &Arc<Self>, peer: Peer, size: Size) -> Place {
+        loop {
+            let turn = {
+                let mut state = self.state();
+                let state = &mut *state;
+                let is_fresh = is_fresh(&state.until, &state.placed, peer, Instant::now())
+                    && has_room(&state.placed, peer, self.fresh);
+                let (lane, most) =
+                    if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
+                if lane.taken < most {
+                    lane.taken += 1;
+                    if is_fresh {
+                        state.placed.insert(peer);
+                    }
+                    return self.place(peer, is_fresh);
+                }
+                let (sender, turn) = oneshot::channel();
+                lane.wait(peer, size, sender);
+                turn
+            };
+            // The receiver fails only if the sender was dropped ([`Lane::dismiss`]); then the loop queues again.
+            if let Ok(place) = turn.await {
+                return place;
+            }
+        }
+    }
+
+    fn place(self: &Arc<Self>, peer: Peer, is_fresh: bool) -> Place {
+        Place { runs: self.clone(), peer, is_fresh, since: Instant::now(), given: true }
+    }
+
+    /// Frees a place and gives it to the next one in the queue.
+    fn leave(self: &Arc<Self>, peer: Peer, is_fresh: bool, ran: Duration) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state.ran(peer, is_fresh, ran);
+        let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
+        lane.taken = lane.taken.saturating_sub(1);
+        while let Some((next, sender)) =
+            if is_fresh { state.next_fresh(self.fresh) } else { state.busy.next(|_| true) }
+        {
+            // If the receiver no longer waits, the place comes back and the next one gets it.
+            match sender.send(self.place(next, is_fresh)) {
+                Err(mut place) => place.given = false,
+                Ok(()) => {
+                    let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
+                    lane.taken += 1;
+                    if is_fresh {
+                        state.placed.insert(next);
+                        state.fresh.dismiss(next);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Takes the next run for a free fresh place: one that waits for such a place, or else one of a fresh connection
+    /// that waits with busy ones because its address held as many fresh places as it may. Addresses that still do
+    /// are skipped.
+    fn next_fresh(&mut self, fresh: usize) -> Option<(Peer, oneshot::Sender<Place>)> {
+        let Self { fresh: lane, busy, until, placed } = self;
+        let (now, until, placed) = (Instant::now(), &*until, &*placed);
+        let next = lane.next(|peer| has_room(placed, peer, fresh));
+        next.or_else(|| busy.next(|peer| is_fresh(until, placed, peer, now) && has_room(placed, peer, fresh)))
+    }
+
+    fn ran(&mut self, peer: Peer, is_fresh: bool, ran: Duration) {
+        if is_fresh {
+            self.placed.remove(&peer);
+        }
+        let now = Instant::now();
+        self.until.retain(|_, until| *until > now);
+        if self.until.len() >= MAX_BUSY {
+            self.until.clear();
+        }
+        let until = self.until.entry(peer).or_insert(now);
+        *until += ran * DEBT_FACTOR;
+    }
+}
+
+impl Lane {
+    fn wait(&mut self, peer: Peer, size: Size, sender: oneshot::Sender<Place>) {
+        let pages = self.queue.of(peer.address).of(peer.page != 0);
+        pages.of(peer.page).of(size).of(peer.connection).push_back(sender);
+    }
+
+    /// Drops the waiting runs of a connection, so that they queue again.
+    fn dismiss(&mut self, peer: Peer) {
+        self.queue.clear(peer.address, |sides| {
+            sides.clear(peer.page != 0, |pages| {
+                pages.clear(peer.page, |sizes| {
+                    sizes.waiting.retain(|_, connections| !connections.clear(peer.connection, |_| true));
+                    sizes.waiting.is_empty()
+                })
+            })
+        });
+    }
+
+    /// Takes the first waiting run of the next connection, in the order of turns, that may have a place.
+    fn next(&mut self, may: impl Fn(Peer) -> bool) -> Option<(Peer, oneshot::Sender<Place>)> {
+        let (size, peer) = self.in_turn().find(|(_, peer)| may(*peer))?;
+        let sender = self.queue.serve(peer.address, |sides| {
+            sides.serve(peer.page != 0, |pages| {
+                pages.serve(peer.page, |sizes| {
+                    sizes.serve(size, |connections| {
+                        connections
+                            .serve(peer.connection, |senders| (senders.pop_front(), senders.is_empty()))
+                    })
+                })
+            })
+        });
+        Some((peer, sender.0?))
+    }
+
+    /// The connections with waiting runs, in the order of their turns.
+    fn in_turn(&self) -> impl Iterator<Item = (Size, Peer)> {
+        let sides = self.queue.in_turn();
+        let pages = sides.flat_map(|(address, sides)| {
+            sides
+                .in_turn()
+                .flat_map(|(_, pages)| pages.in_turn())
+                .map(|(page, sizes)| (*address, *page, sizes))
+        });
+        let sizes = pages.flat_map(|(address, page, sizes)| {
+            sizes.in_turn().map(move |(size, connections)| (*size, address, page, connections))
+        });
+        sizes.flat_map(|(size, address, page, connections)| {
+            let peer = move |connection: &u64| Peer { address, page, connection: *connection };
+            connections.in_turn().map(move |(connection, _)| (size, peer(connection)))
+        })
+    }
+}
+
+impl<K: Ord + Copy, V: Default> Turns<K, V> {
+    /// What waits under a key.
+    pub fn of(&mut self, key: K) -> &mut V {
+        self.waiting.entry(key).or_default()
+    }
+
+    /// Returns all entries in the order of their turns.
+    pub fn in_turn(&self) -> impl Iterator<Item = (&K, &V)> {
+        let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
+        let first = self.last.map(|last| self.waiting.range(..=last));
+        self.waiting.range((after, Bound::Unbounded)).chain(first.into_iter().flatten())
+    }
+
+    /// Removes the entry of a key if `clear` says that nothing is left in it. Returns whether the whole queue is empty.
+    fn clear(&mut self, key: K, clear: impl FnOnce(&mut V) -> bool) -> bool {
+        if self.waiting.get_mut(&key).is_some_and(clear) {
+            self.waiting.remove(&key);
+        }
+        self.waiting.is_empty()
+    }
+
+    /// Serves one entry. `take` returns a value, and whether nothing waits under its key any more. Returns
+    /// the value, and whether the whole queue is empty.
+    pub fn serve<T>(&mut self, key: K, take: impl FnOnce(&mut V) -> (Option<T>, bool)) -> (Option<T>, bool) {
+        let Some(value) = self.waiting.get_mut(&key) else { return (None, self.waiting.is_empty()) };
+        let (taken, is_empty) = take(value);
+        self.last = Some(key);
+        if is_empty {
+            self.waiting.remove(&key);
+        }
+        (taken, self.waiting.is_empty())
+    }
+}
+
+impl<K, V> Default for Turns<K, V> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), last: None }
+    }
+}
+
+/// Whether a connection has little debt and holds no fresh place.
+fn is_fresh(until: &BTreeMap<Peer, Instant>, placed: &BTreeSet<Peer>, peer: Peer, now: Instant) -> bool {
+    let debt = until.get(&peer).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+    debt <= FREE_DEBT && !placed.contains(&peer)
+}
+
+/// Whether an address, and its pages if the connection belongs to one, have fewer fresh places than they may.
+fn has_room(placed: &BTreeSet<Peer>, Peer { address, page, .. }: Peer, fresh: usize) -> bool {
+    let places = |first: u128, last: u128| {
+        let [first, last] = [(first, u64::MIN), (last, u64::MAX)].map(|(page, connection)| Peer {
+            address,
+            page,
+            connection,
+        });
+        placed.range(first..=last).count()
+    };
+    places(0, u128::MAX).saturating_add(1) < fresh
+        && (page == 0 || places(1, u128::MAX).saturating_add(2) < fresh)
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.given {
+            self.runs.leave(self.peer, self.is_fresh, self.since.elapsed());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight::rpc::Dispatcher;
+    use rootlight::rpc::envelope::MAX_BATCH;
+
+    use super::*;
+
+    fn peer(address: [u8; 4], connection: u64) -> Peer {
+        Peer { address: address.into(), page: 0, connection }
+    }
+
+    /// Returns the order in which connections get the places for busy connections when all are taken at first.
+    async fn order(asked: &[Peer]) -> Vec<u64> {
+        let runs = Runs::new(2);
+        // Gives every connection a debt, so that none is fresh.
+        let until = Instant::now() + Duration::from_secs(60);
+        let first = peer([9; 4], 0);
+        runs.state().until.extend(asked.iter().chain([&first]).map(|peer| (*peer, until)));
+        let taken = runs.enter(first, Size::Single).await;
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for peer in asked {
+            let (runs, told, peer) = (runs.clone(), told.clone(), *peer);
+            tasks.push(tokio::spawn(async move {
+                let place = runs.enter(peer, Size::Single).await;
+                told.lock().unwrap().push(peer.connection);
+                tokio::task::yield_now().await;
+                drop(place);
+            }));
+            tokio::task::yield_now().await;
+        }
+        drop(taken);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        let told = told.lock().unwrap().clone();
+        assert_eq!(runs.state().busy.taken, 0);
+        told
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_take_turns() {
+        let (greedy, other) = (peer([127, 0, 0, 1], 1), peer([127, 0, 0, 1], 2));
+        let told = order(&[greedy, greedy, greedy, greedy, other]).await;
+        assert!(told.iter().position(|connection| *connection == 2).unwrap() <= 1, "{told:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn addresses_take_turns_however_many_connections_they_have() {
+        let many = (1..=6).map(|connection| peer([10, 0, 0, 1], connection));
+        let asked: Vec<Peer> = many.chain([peer([10, 0, 0, 2], 99)]).collect();
+        let told = order(&asked).await;
+        assert!(told.iter().position(|connection| *connection == 99).unwrap() <= 1, "{told:?}");
+    }
+
+    /// All pages in a browser, and all programs of this machine, have one address.
+    #[tokio::test(start_paused = true)]
+    async fn programs_take_turns_with_all_pages_of_their_address_and_pages_with_each_other() {
+        let page = |page, connection| Peer { page, ..peer([127, 0, 0, 1], connection) };
+        let greedy = || (1..=6).map(|connection| page(7, connection));
+        let at = |told: &[u64], wanted| told.iter().position(|connection| *connection == wanted).unwrap();
+        let asked: Vec<Peer> = greedy().chain([page(0, 99)]).collect();
+        let told = order(&asked).await;
+        assert!(at(&told, 99) <= 1, "{told:?}");
+        let asked: Vec<Peer> = greedy().chain([page(5, 98), page(9, 99)]).collect();
+        let told = order(&asked).await;
+        assert!(at(&told, 98) <= 2 && at(&told, 99) <= 2, "{told:?}");
+        let many = (1..=6).map(|number| page(number.into(), number)).chain([page(0, 98), page(0, 99)]);
+        let told = order(&many.collect::<Vec<_>>()).await;
+        assert!(at(&told, 98) <= 1 && at(&told, 99) <= 3, "{told:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_leave_a_fresh_place_to_the_programs_of_their_address() {
+        let runs = Runs::new(2);
+        let at = |page, connection| Peer { page, ..peer([127, 0, 0, 1], connection) };
+        let one = runs.enter(at(7, 1), Size::Single).await;
+        let two = runs.enter(at(8, 2), Size::Single).await;
+        assert!(one.is_fresh && !two.is_fresh);
+        let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(at(9, 3), Size::Single)).await;
+        assert!(third.is_err());
+        assert!(runs.enter(at(0, 4), Size::Single).await.is_fresh, "a program does not wait");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_connection_leaves_places_to_fresh_ones() {
+        let runs = Runs::new(2);
+        let greedy = peer([127, 0, 0, 1], 1);
+        let one = runs.enter(greedy, Size::Single).await;
+        let two = runs.enter(greedy, Size::Single).await;
+        assert!(one.is_fresh && !two.is_fresh, "a connection gets one fresh place");
+        let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy, Size::Single)).await;
+        assert!(third.is_err(), "and no third place");
+        let other =
+            tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 1], 2), Size::Single))
+                .await;
+        assert!(other.unwrap().is_fresh);
+        drop((one, two));
+        assert!(runs.enter(greedy, Size::Single).await.is_fresh, "short runs leave little debt");
+        runs.state().ran(greedy, false, Duration::from_millis(300));
+        assert!(!runs.enter(greedy, Size::Single).await.is_fresh, "the connection has debt after a long run");
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        assert!(runs.enter(greedy, Size::Single).await.is_fresh, "the debt has decreased with time");
+    }
+
+    /// An address that opens a connection for each run has no debt on any of them.
+    #[tokio::test(start_paused = true)]
+    async fn an_address_leaves_a_place_to_others_however_many_connections_it_has() {
+        let runs = Runs::new(2);
+        let greedy = |connection| peer([127, 0, 0, 1], connection);
+        let other = |connection| peer([127, 0, 0, 2], connection);
+        let soon = |peer| tokio::time::timeout(Duration::from_secs(5), runs.enter(peer, Size::Single));
+        let one = runs.enter(greedy(1), Size::Single).await;
+        let two = runs.enter(greedy(2), Size::Single).await;
+        let three = runs.enter(greedy(3), Size::Single).await;
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        let waiting =
+            tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy(4), Size::Single)).await;
+        assert!(waiting.is_err());
+        assert!(soon(other(5)).await.unwrap().is_fresh, "another address does not wait");
+        // The same holds if connections of the first address have waited for longer.
+        drop((one, two));
+        let held = [
+            runs.enter(other(6), Size::Single).await,
+            runs.enter(other(7), Size::Single).await,
+            runs.enter(peer([9; 4], 8), Size::Single).await,
+        ];
+        let queued = [9, 10, 11].map(|connection| {
+            let (runs, peer) = (runs.clone(), greedy(connection));
+            tokio::spawn(async move { runs.enter(peer, Size::Single).await })
+        });
+        tokio::task::yield_now().await;
+        drop(held);
+        assert!(soon(other(12)).await.unwrap().is_fresh);
+        let mut fresh = 0;
+        for task in queued {
+            fresh += u32::from(tokio::time::timeout(Duration::from_millis(100), task).await.is_ok());
+        }
+        assert_eq!(fresh, 3, "each of the others in its turn");
+        drop(three);
+    }
+
+    /// A place that was given to a client that no longer waits goes to the next one.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_stopped_waiting_gets_no_place() {
+        let runs = Runs::new(1);
+        let until = Instant::now() + Duration::from_secs(60);
+        let (one, two) = (peer([127, 0, 0, 1], 1), peer([127, 0, 0, 1], 2));
+        runs.state().until.extend([(one, until), (two, until)]);
+        let taken = runs.enter(one, Size::Single).await;
+        let given_up = tokio::time::timeout(Duration::from_millis(10), runs.enter(two, Size::Single)).await;
+        assert!(given_up.is_err());
+        let waiting = tokio::spawn({
+            let runs = runs.clone();
+            async move { runs.enter(one, Size::Single).await }
+        });
+        tokio::task::yield_now().await;
+        drop(taken);
+        drop(waiting.await.unwrap());
+        assert_eq!(runs.state().busy.taken, 0);
+    }
+
+    /// Batches of an address fill all places it may have; a single call from a new connection of it waits for one batch
+    /// to end, not for those that wait already, and takes whichever place becomes free.
+    #[tokio::test(start_paused = true)]
+    async fn a_single_call_does_not_wait_for_all_batches_of_its_address() {
+        let runs = Runs::new(2);
+        let at = |connection| peer([127, 0, 0, 1], connection);
+        for first_to_end in [0, 2] {
+            let mut running = Vec::new();
+            for connection in 1..=3 {
+                running.push(runs.enter(at(connection), Size::Batch).await);
+            }
+            let ended = Arc::new(Mutex::new(Vec::new()));
+            let mut tasks = Vec::new();
+            for (connection, size) in
+                (4..=9).map(|connection| (connection, Size::Batch)).chain([(10, Size::Single)])
+            {
+                let (runs, ended) = (runs.clone(), ended.clone());
+                tasks.push(tokio::spawn(async move {
+                    let place = runs.enter(at(connection), size).await;
+                    ended.lock().unwrap().push(connection);
+                    drop(place);
+                }));
+                tokio::task::yield_now().await;
+            }
+            drop(running.remove(first_to_end));
+            for task in tasks {
+                tokio::time::timeout(Duration::from_secs(5), task).await.unwrap().unwrap();
+            }
+            let ended = ended.lock().unwrap().clone();
+            assert!(ended.iter().position(|connection| *connection == 10).unwrap() <= 1, "{ended:?}");
+        }
+    }
+
+    /// One client controls all addresses of an IPv6 network of 64 bits.
+    #[tokio::test(start_paused = true)]
+    async fn addresses_of_one_ipv6_network_share_their_places() {
+        let runs = Runs::new(2);
+        let at = |address: &str| Peer::new(address.parse().unwrap());
+        let one = runs.enter(at("2001:db8:0:1::1"), Size::Single).await;
+        let two = runs.enter(at("2001:db8:0:1::2"), Size::Single).await;
+        let three = runs.enter(at("2001:db8:0:1:ffff::3"), Size::Single).await;
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        assert!(runs.enter(at("2001:db8:0:2::1"), Size::Single).await.is_fresh, "another network");
+    }
+
+    /// A customer with many addresses has no more places than one with a single address, and customers behind one address
+    /// do not wait for each other.
+    #[tokio::test(start_paused = true)]
+    async fn the_addresses_of_an_api_key_share_its_places() {
+        let runs = Runs::new(2);
+        let of_key = |address: &str, key| Peer::new(address.parse().unwrap()).of_key(key);
+        let one = runs.enter(of_key("192.0.2.1", 1), Size::Single).await;
+        let two = runs.enter(of_key("198.51.100.1", 1), Size::Single).await;
+        let three = runs.enter(of_key("203.0.113.1", 1), Size::Single).await;
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        assert!(
+            runs.enter(of_key("192.0.2.1", 2), Size::Single).await.is_fresh,
+            "another key at the same address"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_waited_with_two_messages_gets_one_fresh_place() {
+        let runs = Runs::new(2);
+        let mut held = Vec::new();
+        for address in 1..=3 {
+            held.push(runs.enter(peer([10, 0, 0, address], 1), Size::Single).await);
+        }
+        let queued = [Size::Single, Size::Batch].map(|size| {
+            let runs = runs.clone();
+            tokio::spawn(async move { runs.enter(peer([10, 0, 0, 9], 2), size).await })
+        });
+        tokio::task::yield_now().await;
+        held.pop();
+        let mut fresh = Vec::new();
+        for task in queued {
+            // The second message takes the free place for busy connections, before another fresh place is free.
+            fresh.push(tokio::time::timeout(Duration::from_secs(5), task).await.unwrap().unwrap());
+        }
+        assert_eq!(fresh.iter().filter(|place| place.is_fresh).count(), 1);
+        drop((held, fresh));
+        let state = runs.state();
+        assert_eq!((state.fresh.taken, state.busy.taken), (0, 0));
+    }
+
+    #[test]
+    fn a_batch_is_a_size_of_its_own() {
+        let methods = Dispatcher::default();
+        let read = |text: &str| Message::read(text.as_bytes(), &methods, MAX_BATCH);
+        let sizes = ["[{}]", "{}", ""].map(|text| Size::of(&read(text)));
+        assert_eq!(sizes, [Size::Batch, Size::Single, Size::Single]);
+    }
+}

@@ -1,0 +1,234 @@
+//! The loop of a follower: imports and stores a window of blocks while the next ones are fetched, and continues.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::consensus::{ChainError, Network};
+use rootlight::local::ImportError;
+use rootlight::types::B256;
+use rootlight_upstream::SharedUpstream;
+use tracing::warn;
+
+use super::ahead::Ahead;
+use super::fetch::Fetched;
+use super::progress::Progress;
+use crate::store::StoreError;
+
+/// First step back, in blocks, when the upstream's chain does not continue ours; it doubles each time.
+const FIRST_REWIND: u64 = 8;
+
+/// Why following ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// A block breaks a rule, or its execution does not give what its header states.
+    #[error("{0}")]
+    Import(#[from] ImportError),
+    /// The upstream's chain has another genesis.
+    #[error("the upstream's chain has another genesis than this network")]
+    OtherChain,
+    /// The upstream's chain left the followed one below the oldest state that is kept.
+    #[error(
+        "the upstream's chain has left the one followed here at block {fork}, {depth} blocks below its newest, and the state \
+         of block {fork} is not in memory: start again without --history, or with --history {depth} or more, which takes \
+         older states from --data-dir (without --data-dir, a new start begins at block 0)"
+    )]
+    TooDeep {
+        /// The last common block.
+        fork: u64,
+        /// Blocks of the followed chain above it.
+        depth: u64,
+    },
+    /// The upstream's chain is a branch of more blocks than are kept outside the canonical chain, and is not the heaviest
+    /// with them.
+    #[error(
+        "block {0}: the upstream's branch is longer than the blocks that are kept outside the heaviest chain, which is still \
+         the one followed here: if the upstream is right, start again with an empty --data-dir"
+    )]
+    TooLong(u64),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The chain that blocks are imported into.
+pub trait Target: Send + Sync {
+    /// Returns the height of the head.
+    fn head(&self) -> u64;
+
+    /// Reports the height that the upstream has announced.
+    fn announced(&self, _height: u64) {}
+
+    /// Whether a block was imported before.
+    fn knows(&self, block: &B256) -> bool;
+
+    /// Imports blocks in order and stores them; stops at the first block that is refused. The blocks of their
+    /// uncles are imported as side blocks. Only the header of an uncle must be valid, so a refused uncle
+    /// block says nothing about the block that names it.
+    ///
+    /// # Errors
+    /// The error of the first block that is refused.
+    fn import(&self, blocks: Vec<Fetched>) -> Result<(), FollowError>;
+}
+
+/// Pauses of the loop.
+#[derive(Debug, Clone)]
+pub struct FollowOptions {
+    /// Pause between requests for new blocks.
+    pub poll: Duration,
+    /// Pause after a failed fetch.
+    pub retry: Duration,
+}
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        Self { poll: Duration::from_secs(1), retry: Duration::from_secs(5) }
+    }
+}
+
+/// Follows the upstream until a block fails verification, and returns the error. `caught_up` is called with
+/// the head's height each time the upstream's head is reached.
+pub async fn follow(
+    target: Arc<dyn Target>,
+    upstream: SharedUpstream,
+    network: Arc<Network>,
+    options: FollowOptions,
+    mut caught_up: impl FnMut(u64) + Send,
+) -> FollowError {
+    let mut progress = Progress::start(target.head());
+    let importer = target.clone();
+    let mut ahead = Ahead::new(Arc::new(move |block| importer.knows(block)), upstream, network);
+    let mut place = Place::after(target.head());
+    loop {
+        let (announced, blocks) = match ahead.window(place.next).await {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                warn!("{error}; trying again");
+                tokio::time::sleep(options.retry).await;
+                continue;
+            }
+        };
+        progress.set_target(announced);
+        // The target may have to wait for a message that is being answered.
+        let told = target.clone();
+        let _ = tokio::task::spawn_blocking(move || told.announced(announced)).await;
+        if blocks.is_empty() {
+            progress.finish();
+            caught_up(target.head());
+            tokio::time::sleep(options.poll).await;
+            // The newest block is requested again, because the upstream may have switched to a branch of the
+            // same length.
+            place.next = target.head().min(announced).max(1);
+            continue;
+        }
+        match place.import(&target, blocks).await {
+            Ok(true) => progress.at(target.head()),
+            Ok(false) => {}
+            Err(Stop::Retry) => tokio::time::sleep(options.retry).await,
+            Err(Stop::Early(error)) => {
+                place.warn_early(&error);
+                tokio::time::sleep(options.retry).await;
+            }
+            Err(Stop::End(error)) => return error,
+        }
+    }
+}
+
+/// Position of the loop.
+struct Place {
+    /// Height of the next block to fetch.
+    next: u64,
+    /// Number of blocks to go back if the next block does not link to the chain.
+    rewind: u64,
+    /// The last block that was imported.
+    last: Option<(u64, B256)>,
+    /// Height of the block ahead of the clock that was reported last.
+    early: Option<u64>,
+}
+
+/// Why blocks were not imported.
+enum Stop {
+    /// The import may succeed later.
+    Retry,
+    /// A block is ahead of this computer's clock.
+    Early(ChainError),
+    /// The blocks do not verify.
+    End(FollowError),
+}
+
+impl Place {
+    fn after(head: u64) -> Self {
+        Self { next: head.saturating_add(1), rewind: FIRST_REWIND, last: None, early: None }
+    }
+
+    /// Reports a block ahead of the clock, once.
+    fn warn_early(&mut self, error: &ChainError) {
+        let number = match error {
+            ChainError::Rule { number, .. } | ChainError::Uncles { number, .. } => *number,
+            _ => self.next,
+        };
+        if self.early.replace(number) != Some(number) {
+            warn!(
+                "{error}; waiting until it is due: check this computer's clock, or that of the upstream's miner"
+            );
+        }
+    }
+
+    /// Imports blocks and moves on, or steps back if they do not link to our chain. Returns whether they were
+    /// imported.
+    async fn import(&mut self, target: &Arc<dyn Target>, blocks: Vec<Fetched>) -> Result<bool, Stop> {
+        let last = blocks.last().map_or(self.next, |fetched| fetched.block.header.number);
+        let place = |fetched: &Fetched| (fetched.block.header.number, fetched.block.header.hash());
+        let places: Vec<(u64, B256)> = blocks.iter().map(place).collect();
+        let importing = target.clone();
+        match tokio::task::spawn_blocking(move || importing.import(blocks)).await {
+            Ok(Ok(())) => {
+                (self.next, self.rewind) = (last.saturating_add(1), FIRST_REWIND);
+                (self.last, self.early) = (places.last().copied(), None);
+                Ok(true)
+            }
+            Ok(Err(FollowError::Import(ImportError::Header(ChainError::UnknownParent {
+                number,
+                parent,
+            })))) => {
+                let parent = (number.saturating_sub(1), parent);
+                self.step_back(parent, self.last == Some(parent) || places.contains(&parent)).map(|()| false)
+            }
+            Ok(Err(error)) => Err(refused(error, target.head())),
+            Err(failure) => {
+                warn!(%failure, "an import failed");
+                Err(Stop::Retry)
+            }
+        }
+    }
+
+    /// Goes back to find the last common block, unless the parent was imported and dropped again, which would happen again.
+    fn step_back(&mut self, parent: (u64, B256), was_dropped: bool) -> Result<(), Stop> {
+        if was_dropped {
+            return Err(Stop::End(FollowError::TooLong(parent.0.saturating_add(1))));
+        }
+        if self.next <= 1 {
+            return Err(Stop::End(FollowError::OtherChain));
+        }
+        self.next = self.next.saturating_sub(self.rewind).max(1);
+        self.rewind = self.rewind.saturating_mul(2);
+        Ok(())
+    }
+}
+
+/// What follows when the chain with this head refuses a block.
+fn refused(error: FollowError, head: u64) -> Stop {
+    match error {
+        FollowError::Import(ImportError::Header(error)) if error.is_early() => Stop::Early(error),
+        FollowError::Import(ImportError::NoState { number, .. }) => {
+            let fork = number.saturating_sub(1);
+            Stop::End(FollowError::TooDeep { fork, depth: head.saturating_sub(fork) })
+        }
+        FollowError::Store(failure) => {
+            // No block of the window was imported. The disk may have room again later.
+            warn!("{failure}; trying again");
+            Stop::Retry
+        }
+        error => Stop::End(error),
+    }
+}

@@ -1,0 +1,72 @@
+//! Sends transactions to several upstreams at once, and does not wait for one that swallows them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use rootlight::light::{RequestFailure, SEND_GRACE, UpstreamRequest};
+use rootlight_server::metrics::{Outcome, metrics};
+use rootlight_upstream::SharedUpstream;
+use tokio::time::{Instant, timeout_at};
+
+use super::ask::{Fetched, ask_counted};
+
+/// The transactions of a round that go to one upstream, and their places in the round.
+pub(super) struct Sending {
+    pub(super) upstream: usize,
+    pub(super) places: Vec<usize>,
+    pub(super) requests: Vec<UpstreamRequest>,
+}
+
+/// Sends transactions; returns the responses with their places. When each transaction has been taken by an upstream, the
+/// others have [`SEND_GRACE`] left to answer.
+pub(super) async fn send_each(
+    upstreams: &[SharedUpstream],
+    parts: Vec<Sending>,
+) -> Vec<(Vec<usize>, Fetched)> {
+    let mut untaken: BTreeSet<&str> =
+        parts.iter().flat_map(|part| &part.requests).map(|request| request.params.as_str()).collect();
+    let mut under_way: FuturesUnordered<_> = parts
+        .iter()
+        .enumerate()
+        .filter_map(|(number, part)| {
+            let upstream = upstreams.get(part.upstream)?;
+            let asked = ask_counted(part.upstream, upstream, part.requests.clone());
+            Some(async move { (number, asked.await) })
+        })
+        .collect();
+    let mut responses: Vec<Option<Fetched>> = parts.iter().map(|_| None).collect();
+    let mut end = None;
+    loop {
+        let next = match end {
+            None => under_way.next().await,
+            Some(end) => timeout_at(end, under_way.next()).await.unwrap_or_default(),
+        };
+        let Some((number, fetched)) = next else { break };
+        let answered = parts[number].requests.iter().zip(&fetched.answers);
+        for (request, _) in answered.filter(|(request, answer)| request.is_taken(answer)) {
+            untaken.remove(request.params.as_str());
+        }
+        if untaken.is_empty() {
+            end.get_or_insert_with(|| Instant::now() + Duration::from_millis(SEND_GRACE));
+        }
+        responses[number] = Some(fetched);
+    }
+    drop(under_way);
+    let with_places = |(part, fetched): (Sending, Option<Fetched>)| {
+        let fetched = fetched.unwrap_or_else(|| silent(&part));
+        (part.places, fetched)
+    };
+    parts.into_iter().zip(responses).map(with_places).collect()
+}
+
+/// Failures in place of the responses of an upstream that took longer than the others. The upstream is not blamed: another
+/// one can say at once that it has a transaction, whether it has or not.
+fn silent(part: &Sending) -> Fetched {
+    let answer = |_: &UpstreamRequest| {
+        metrics().asked(part.upstream, Outcome::Silence);
+        let reason = format!("not within {SEND_GRACE} ms after another upstream had the transaction");
+        Err(RequestFailure::Lacking(reason))
+    };
+    Fetched { answers: part.requests.iter().map(answer).collect(), ..Fetched::default() }
+}

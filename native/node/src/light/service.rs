@@ -1,0 +1,555 @@
+//! Answers messages: runs the core's sessions, and fetches their data from the upstreams.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::B256;
+use futures::future::BoxFuture;
+use rootlight::consensus::{ChainView, Network};
+use rootlight::engine::{LentFilter, gate};
+use rootlight::exec::CallPolicy;
+use rootlight::light::{
+    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven, UpstreamResponse,
+};
+use rootlight::rpc::envelope::Id;
+use rootlight::rpc::{Beside, Connection, Message, Session, SessionStep};
+use rootlight::types::bans::Bans;
+use rootlight_limits::budget::{self, Held, NO_ROOM};
+use rootlight_limits::caller_id::Peer;
+use rootlight_limits::priority::{self, SHORT_JSON};
+use rootlight_limits::runs::{Runs, Size};
+use rootlight_server::bans::HostBans;
+use rootlight_server::metrics::{Checked, metrics};
+use rootlight_server::service::{
+    Caller, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, TIMED_OUT, Vitals, dispatcher,
+};
+use rootlight_upstream::{SharedUpstream, asked_by};
+use tokio::sync::{Semaphore, watch};
+use tracing::warn;
+
+use super::ask::Fetched;
+use super::checkpoint::Start;
+use super::contents::contents;
+use super::hedge::Hedges;
+use super::own_node::OwnNode;
+use super::proven_chain::ProvenChain;
+use super::rounds::ask_each;
+use super::served::{Entrance, ServedHead};
+use super::told::ToldBlocks;
+use super::{
+    shared::Shared,
+    sync::{self, Log},
+    vitals,
+};
+use crate::ban_guard::guard;
+use crate::store::StoreError;
+
+/// JSON-RPC code of answers that cannot be given at present (EIP-1474).
+const NOT_READY: i32 = -32002;
+
+/// Concurrent brief runs per processor.
+const BRIEF_RUNS: usize = 4;
+
+/// Proven blocks and state of a message below this size are not counted, in bytes; a few look-ups need this
+/// much.
+const SMALL_FACTS: usize = 64 * 1024;
+
+/// For how long a round of requests is tried again whose responses find no room, and the pause between two tries.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+const ROOM_PAUSE: Duration = Duration::from_millis(250);
+
+/// Interval between checks whether the head is reached.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Options of the light client.
+#[derive(Debug, Clone)]
+pub struct LightOptions {
+    /// Time limits and bounds of synchronization.
+    pub sync: SyncOptions,
+    /// CPU time limit between two fetches of one message, like the reference node's `rpc.timeout`.
+    pub run_timeout: Duration,
+    /// Time limit for one message, fetches included.
+    pub message_timeout: Duration,
+    /// Policy for calls.
+    pub policy: CallPolicy,
+    /// Requests about blocks with fewer blocks on top are refused.
+    pub min_depth: u64,
+    /// Greatest age of the head, in seconds, at which requests are answered; 0 allows any age.
+    pub max_age: u64,
+    /// What to do with answers that no upstream can prove.
+    pub unproven: Unproven,
+    /// The full node beside the client, if the only upstream is the host's own.
+    pub own_node: Option<OwnNode>,
+    /// Whether [`LightService::tell_sent`] is called for the transactions that callers send.
+    pub host_tells_sent: bool,
+    /// Whether the upstreams answer from an index of blocks, too (`cluster::IndexSource`).
+    pub index: bool,
+    /// Whether the upstreams are one service: requests are spread over those that are equally good, and another one is
+    /// asked as well when the first is slow.
+    pub spread: bool,
+    /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
+    pub cache_bytes: Option<usize>,
+}
+
+impl Default for LightOptions {
+    fn default() -> Self {
+        Self {
+            sync: SyncOptions::default(),
+            run_timeout: Duration::from_secs(5),
+            message_timeout: Duration::from_secs(60),
+            policy: CallPolicy::default(),
+            min_depth: 0,
+            max_age: MAX_AGE,
+            unproven: Unproven::Refuse,
+            own_node: None,
+            host_tells_sent: false,
+            index: false,
+            spread: false,
+            cache_bytes: None,
+        }
+    }
+}
+
+/// A light client that follows an upstream and answers from what it has verified.
+pub struct LightService {
+    shared: Arc<Shared>,
+    upstreams: Vec<SharedUpstream>,
+    hedges: Option<Hedges>,
+    options: LightOptions,
+    /// Long runs of handlers.
+    runs: Arc<Runs>,
+    /// Turns for brief runs, which never wait for long ones.
+    brief: Arc<Semaphore>,
+    syncing: Vec<tokio::task::JoinHandle<()>>,
+    bans: Arc<HostBans>,
+    /// Whether messages are answered.
+    entrance: Arc<Entrance>,
+}
+
+/// What the next step of a session needs.
+enum Next {
+    /// A message, and the connection that it arrived on.
+    Start(Message, Arc<Connection>),
+    /// A session that is not brief and has not run yet.
+    Begin(Box<Session>),
+    /// A session, and the responses that it waits for.
+    Feed(Box<Session>, Fetched),
+}
+
+impl LightService {
+    /// Starts following the upstreams; must be called inside a runtime.
+    #[must_use]
+    pub fn start(
+        network: Network,
+        start: impl Into<Start>,
+        upstreams: Vec<SharedUpstream>,
+        options: LightOptions,
+    ) -> Self {
+        let bans = Arc::<HostBans>::default();
+        let shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
+        Self::launch(shared, upstreams, options, bans)
+    }
+
+    /// Does what [`Self::start`] does, but continues from the verified headers in a folder, and stores new
+    /// ones there. A start by work stores no headers.
+    ///
+    /// # Errors
+    /// The folder cannot be used. Damaged contents or those of another network are not an error: they are set
+    /// aside.
+    pub fn resume(
+        network: Network,
+        start: impl Into<Start>,
+        upstreams: Vec<SharedUpstream>,
+        options: LightOptions,
+        folder: &Path,
+    ) -> Result<Self, StoreError> {
+        let bans = Arc::<HostBans>::default();
+        let mut shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
+        shared.keep_in(folder)?;
+        Ok(Self::launch(shared, upstreams, options, bans))
+    }
+
+    fn shared(
+        network: Network,
+        start: Start,
+        upstreams: &[SharedUpstream],
+        options: &LightOptions,
+        bans: &Arc<HostBans>,
+    ) -> Shared {
+        let bans: Arc<dyn Bans> = bans.clone();
+        let config = ClientConfig {
+            version: client_version(),
+            upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
+            policy: options.policy,
+            min_depth: options.min_depth,
+            max_age: options.max_age,
+            unproven: options.unproven,
+            own_state: options.own_node.as_ref().map(|node| node.store.clone()),
+            host_tells_sent: options.host_tells_sent,
+            bodies_by_hash: options.index,
+            balance: options.spread,
+            bans: Some(bans),
+        };
+        let shared = Shared::new(network, start, config, options.sync, secret(), beside(options));
+        if let Some(bytes) = options.cache_bytes {
+            shared.client.limit_cache(bytes);
+        }
+        shared
+    }
+
+    fn launch(
+        shared: Shared,
+        upstreams: Vec<SharedUpstream>,
+        options: LightOptions,
+        bans: Arc<HostBans>,
+    ) -> Self {
+        let upstreams = guard(&bans, upstreams);
+        let shared = Arc::new(shared);
+        let log = Arc::new(Mutex::new(Log::new(upstreams.len())));
+        let mut syncing: Vec<_> = upstreams
+            .iter()
+            .enumerate()
+            .map(|(index, upstream)| {
+                tokio::spawn(sync::run(shared.clone(), index, upstream.clone(), log.clone()))
+            })
+            .collect();
+        syncing.push(tokio::spawn(sync::prove_kept(shared.clone())));
+        let processors = priority::processors();
+        let hedges = options.spread.then(|| Hedges::new(upstreams.len()));
+        let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
+        Self {
+            shared,
+            upstreams,
+            hedges,
+            options,
+            runs: Runs::for_this_machine(),
+            brief,
+            syncing,
+            bans,
+            entrance: Arc::new(Entrance::new()),
+        }
+    }
+
+    /// What decides which verified block messages see as the newest; without it, it is the heaviest.
+    #[must_use]
+    pub fn served_head(&self) -> ServedHead {
+        ServedHead::new(self.shared.clone(), self.entrance.clone())
+    }
+
+    /// Takes over a filter that another light client of the same network has lent ([`Self::lend_filter`]), as if it had been
+    /// polled now.
+    pub fn adopt_filter(&self, id: u128, filter: LentFilter) {
+        self.shared.client.adopt_filter(id, filter, sync::now());
+    }
+
+    /// Tells the subscriptions of each asker of its transactions that were sent through this light client or another one.
+    pub fn tell_sent(&self, transactions: &[(B256, u64)]) {
+        self.shared.client.tell_sent(transactions);
+        self.shared.changed();
+    }
+
+    /// A filter for another light client; `None` if it does not exist. It does not exist here afterwards.
+    #[must_use]
+    pub fn lend_filter(&self, id: u128) -> Option<LentFilter> {
+        self.shared.client.lend_filter(id)
+    }
+
+    /// Whether the head has been reached at least once.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.shared.client.sync().is_synced()
+    }
+
+    /// Waits until the head is verified or a fault is known, but no longer than `limit`.
+    pub async fn settled(&self, limit: Duration) {
+        let settled = async {
+            loop {
+                if self.is_synced() || self.faulty() {
+                    return;
+                }
+                tokio::time::sleep(SETTLE_INTERVAL).await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, settled).await;
+    }
+
+    /// Returns the head's number, and the hash of block `number` on the verified chain.
+    ///
+    /// # Errors
+    /// A description of why no head is reached.
+    pub fn canonical(&self, number: u64) -> Result<(u64, Option<B256>), String> {
+        let sync = self.shared.client.sync();
+        match (sync.chain().filter(|_| sync.is_synced()), sync.fault()) {
+            (Some(chain), _) => Ok((chain.head().number, chain.view().hash_at(number))),
+            (None, Some(fault)) => Err(fault.to_string()),
+            (None, None) => Err("its head was not reached in time".into()),
+        }
+    }
+
+    /// The chain that is proven, for comparing blocks of other sources with it.
+    #[must_use]
+    pub fn proven_chain(&self) -> ProvenChain {
+        ProvenChain(self.shared.clone())
+    }
+
+    /// The blocks that light clients of one service tell each other of.
+    #[must_use]
+    pub fn fan_out(&self) -> ToldBlocks {
+        ToldBlocks(self.shared.clone())
+    }
+
+    /// The contents of a block of the newest verified chain ([`ToldBlocks::take_contents`]), which upstreams are asked for
+    /// if they are not known. `None` if no upstream gives them.
+    pub async fn fetch_contents(&self, block: &B256) -> Option<Vec<u8>> {
+        let hash = serde_json::value::to_raw_value(block).ok()?;
+        let message = Message::of_host("eth_getBlockReceipts", vec![hash], dispatcher());
+        let client = &self.shared.client;
+        let session = client.open_pinned(client.pin_newest(sync::now()), message);
+        let own = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        drop(self.finish(Next::Begin(Box::new(session)), (Id::Unknown, Size::Single), own).await);
+        let shared = self.shared.clone();
+        let block = *block;
+        tokio::task::spawn_blocking(move || contents(&shared.client, &block)).await.ok().flatten()
+    }
+
+    /// The chain as a message that arrives now sees it.
+    pub(crate) fn pinned(&self) -> PinnedHead {
+        self.shared.client.pin(sync::now())
+    }
+
+    /// The chain that a message which arrives now would see, if it would be answered and a trusted block leads to the
+    /// chain.
+    pub fn trusted_chain(&self) -> Option<ChainView> {
+        self.entrance.is_open().then_some(())?;
+        let pinned = self.pinned();
+        gate::chain(&pinned).ok().filter(|_| !pinned.is_by_work()).cloned()
+    }
+
+    /// The settings that answers about a block may depend on, as a text.
+    pub fn settings(&self) -> String {
+        let options = &self.options;
+        format!("{} {:?} {} {:?}", client_version(), options.policy, options.min_depth, options.unproven)
+    }
+
+    fn faulty(&self) -> bool {
+        self.shared.client.sync().fault().is_some()
+    }
+
+    async fn converse(&self, message: Message, caller: &Caller) -> HeldReply {
+        let id = message.single_id();
+        if let Err(reason) = self.entrance.enter().await {
+            let pinned = self.shared.client.pin_for(&caller.connection, sync::now());
+            let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
+            let text = format!("{reason}{}", refusal.unwrap_or_default());
+            return HeldReply::failed(id, NOT_READY, &text);
+        }
+        let about = (id, Size::of(&message));
+        self.finish(Next::Start(message, caller.connection.clone()), about, caller.peer).await
+    }
+
+    /// Answers a message, or goes on with it. An error of this host is told under the given id.
+    async fn finish(&self, mut next: Next, (id, size): (Id, Size), peer: Peer) -> HeldReply {
+        let error = |code, text| HeldReply::failed(id.clone(), code, text);
+        let mut asked = false;
+        let (mut held, mut facts) = (Held::default(), Held::default());
+        loop {
+            let Some((session, step)) = self.run(next, peer, size).await else {
+                return error(INTERNAL_ERROR, "Internal server error");
+            };
+            match step {
+                None => next = Next::Begin(session),
+                Some(SessionStep::Fetch(requests)) => {
+                    // Finished answers of a batch, and proven data, stay in memory while the rest of the
+                    // batch waits for fetches.
+                    if !hold(&mut held, peer, session.finished_bytes()).await
+                        || !hold_facts(&mut facts, session.fact_bytes()).await
+                    {
+                        return error(LIMIT_EXCEEDED, NO_ROOM);
+                    }
+                    asked = true;
+                    let answers = asked_by(peer.asker(), self.ask(requests)).await;
+                    next = Next::Feed(session, answers);
+                }
+                Some(SessionStep::Done(reply)) => {
+                    self.shared.close(*session);
+                    let source = if asked { &metrics().from_upstreams } else { &metrics().from_cache };
+                    source.inc();
+                    if !hold(&mut held, peer, reply.bytes()).await {
+                        return error(LIMIT_EXCEEDED, NO_ROOM);
+                    }
+                    return HeldReply { held, fetched: asked, ..HeldReply::of(reply) };
+                }
+            }
+        }
+    }
+
+    /// Sends the requests of a round. While there is room for none of the responses, the round waits, holding none.
+    async fn ask(&self, requests: Vec<RoutedRequest>) -> Fetched {
+        let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
+        let started = Instant::now();
+        loop {
+            let fetched = ask_each(&self.upstreams, requests.clone(), self.hedges.as_ref()).await;
+            if started.elapsed() >= ROOM_PATIENCE || !fetched.answers.iter().all(lacks_room) {
+                return fetched;
+            }
+            drop(fetched);
+            tokio::time::sleep(ROOM_PAUSE).await;
+        }
+    }
+
+    async fn converse_in_time(&self, message: Message, caller: &Caller) -> HeldReply {
+        let id = message.single_id();
+        match tokio::time::timeout(self.options.message_timeout, self.converse(message, caller)).await {
+            Ok(reply) => reply,
+            // The reference node's message.
+            Err(_) => HeldReply::failed(id, TIMED_OUT, "Execution has got timeout out."),
+        }
+    }
+
+    /// Runs one step of a session on a thread for blocking work; a run that is not brief waits for its turn.
+    /// Returns a session without a step if its message turns out not to be brief.
+    async fn run(&self, next: Next, peer: Peer, size: Size) -> Option<(Box<Session>, Option<SessionStep>)> {
+        let brief = match &next {
+            // Decoding long parameters takes as long as a run.
+            Next::Start(message, _) => message.bytes() <= SHORT_JSON,
+            Next::Begin(_) => false,
+            Next::Feed(session, _) => session.is_brief(),
+        };
+        // The semaphore is never closed.
+        let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
+        let place = if brief { None } else { Some(self.runs.enter(peer, size).await) };
+        let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
+        let work = priority::spawn_lowered(Some(peer.asker()), move || {
+            let _turn = (permit, place);
+            let mut session = match next {
+                Next::Start(message, connection) => {
+                    let session = Box::new(shared.client.open_from(connection, message, sync::now()));
+                    if brief && !session.is_brief() {
+                        return (session, None);
+                    }
+                    session
+                }
+                Next::Begin(session) => session,
+                Next::Feed(mut session, fetched) => {
+                    let Fetched { answers, held, by_spare } = fetched;
+                    let (count, started) = (answers.len(), Instant::now());
+                    session.took_over(&by_spare);
+                    shared.client.feed(&mut session, answers);
+                    metrics().verified(Checked::Answers, count, started.elapsed());
+                    drop(held);
+                    session
+                }
+            };
+            let started = Instant::now();
+            let interrupt = || {
+                priority::pause();
+                started.elapsed() > limit
+            };
+            let step = shared.client.step(&mut session, &interrupt);
+            (session, Some(step))
+        });
+        work.await.inspect_err(|failure| warn!(%failure, "a handler failed")).ok()
+    }
+}
+
+/// Takes bytes from the budget of answers until `bytes` are held; returns `false` if there is no room.
+async fn hold(held: &mut Held, peer: Peer, bytes: usize) -> bool {
+    if bytes <= held.bytes() {
+        held.shrink_to(bytes);
+        return true;
+    }
+    let more = budget::hold_answer(peer.asker(), bytes.saturating_sub(held.bytes())).await;
+    more.map(|more| held.merge(more)).is_some()
+}
+
+/// Does what [`hold`] does, for proven blocks and state.
+async fn hold_facts(held: &mut Held, bytes: usize) -> bool {
+    let missing = bytes.saturating_sub(held.bytes());
+    if bytes <= SMALL_FACTS || missing == 0 {
+        return true;
+    }
+    let more = budget::facts().take_soon(missing).await;
+    more.map(|more| held.merge(more)).is_some()
+}
+
+impl Drop for LightService {
+    fn drop(&mut self) {
+        self.syncing.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+impl Service for LightService {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+        Box::pin(self.converse_in_time(message, caller))
+    }
+
+    fn bans(&self) -> Option<Arc<HostBans>> {
+        Some(self.bans.clone())
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.shared.changes())
+    }
+
+    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            caller.connection.close();
+            let (shared, connection) = (self.shared.clone(), caller.connection.clone());
+            // A running handler may hold the lock of the filters.
+            let ended = tokio::task::spawn_blocking(move || shared.client.disconnect(&connection));
+            if ended.await.is_err() {
+                warn!("the subscriptions of a closed connection were not ended");
+            }
+        })
+    }
+
+    fn health(&self) -> Health {
+        // Evaluated as for a request that arrives now.
+        let pinned = self.shared.client.pin(sync::now());
+        let block_number = pinned.chain().map(|chain| chain.head().number);
+        let refusal = gate::chain(&pinned).err();
+        let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
+        let shut = self.entrance.refusal().map(str::to_owned);
+        Health {
+            log_index: None,
+            provable_block: None,
+            ready: refusal.is_none() && shut.is_none(),
+            block_number,
+            reason: refusal.map(|refusal| refusal.to_string()).or(stopped).or(shut),
+        }
+    }
+
+    fn vitals(&self) -> Vitals {
+        vitals::of(&self.shared.client.pin(sync::now()))
+    }
+}
+
+/// What is beside the client and answers in the place of its upstreams.
+fn beside(options: &LightOptions) -> Option<Arc<dyn Beside>> {
+    match &options.own_node {
+        Some(node) => Some(Arc::new(node.clone())),
+        None if options.index => Some(Arc::new(super::index::Index)),
+        None => None,
+    }
+}
+
+/// Returns the secret that filter ids are derived from.
+fn secret() -> B256 {
+    let mut secret = [0; 32];
+    if let Err(failure) = getrandom::fill(&mut secret) {
+        warn!(%failure, "no randomness: callers can guess each other's filters");
+    }
+    secret.into()
+}
+
+/// Returns the value of `web3_clientVersion`.
+fn client_version() -> String {
+    format!(
+        "Rootlight/{}/{}-{}/Rust",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}

@@ -1,0 +1,189 @@
+//! The loop that keeps the verified chain at the upstreams' heads.
+
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
+use rootlight_limits::unix_time::unix_time;
+use rootlight_server::metrics::{Checked, metrics};
+use rootlight_upstream::SharedUpstream;
+use tracing::{info, warn};
+
+use super::ask::{Fetched, ask_counted};
+use super::dismiss::Watched;
+use super::shared::Shared;
+use crate::progress::{WORTH_A_BAR, progress_bar};
+
+/// Time between two progress lines.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Longest sleep, so that progress by other upstreams is noticed.
+const LONGEST_SLEEP: Duration = Duration::from_millis(1_000);
+
+/// Pause between two steps of proving restored headers; a step takes a few milliseconds.
+const PROVE_PAUSE: Duration = Duration::from_millis(1);
+
+/// Least time between two hints of one upstream, so that an upstream cannot keep this client busy.
+const HINT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Follows one upstream until the service is dropped.
+pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
+    let mut outbox = Outbox::default();
+    let mut watched = None;
+    loop {
+        take_turn(&shared, index, &upstream, &mut watched);
+        let requests = shared.client.receipt_requests(index, &mut outbox, now());
+        if !requests.is_empty() {
+            let again = outbox.resend_requests(ask_counted(index, &upstream, requests).await.answers);
+            ask_counted(index, &upstream, again).await;
+        }
+        match shared.client.sync_next(index, now()) {
+            SyncStep::Fetch(requests) => {
+                let Fetched { answers, held, .. } = ask_counted(index, &upstream, requests).await;
+                let client = shared.clone();
+                // Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
+                let fed = tokio::task::spawn_blocking(move || {
+                    let (count, started) = (answers.len(), Instant::now());
+                    client.sync_feed(index, answers, now());
+                    metrics().verified(Checked::Headers, count, started.elapsed());
+                    drop(held);
+                });
+                if fed.await.is_err() {
+                    warn!("verification of headers was interrupted");
+                    tokio::time::sleep(LONGEST_SLEEP).await;
+                }
+                let name = watched.as_ref().map_or(upstream.name(), Watched::name);
+                let vacant = watched.as_ref().is_some_and(Watched::is_vacant);
+                let name = Some(name).filter(|_| !vacant);
+                log.lock().unwrap_or_else(PoisonError::into_inner).report(&shared, index, name);
+                if let Some(watched) = &mut watched {
+                    watched.strike(&shared, index);
+                }
+            }
+            SyncStep::Wait(millis) => {
+                let pause = tokio::time::sleep(Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP));
+                let Some(heads) = upstream.heads() else {
+                    pause.await;
+                    continue;
+                };
+                tokio::select! {
+                    () = pause => {}
+                    () = heads.notified() => {
+                        shared.client.sync_hint(index);
+                        tokio::time::sleep(HINT_PAUSE).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where sources take each other's place: tells the core of a new one, and ends the turn of one that is not to be asked
+/// again. What the core knows is of the source that is `watched`.
+fn take_turn(shared: &Shared, index: usize, upstream: &SharedUpstream, watched: &mut Option<Watched>) {
+    let Some(mut present) = upstream.turn() else { return };
+    if let Some(known) = watched.as_ref().filter(|known| known.number() == present.number)
+        && let Some(reason) = known.dismissal(shared, index)
+    {
+        upstream.dismiss(known.number(), reason);
+        present = upstream.turn().unwrap_or(present);
+    }
+    if watched.as_ref().is_none_or(|known| known.number() != present.number) {
+        shared.client.sync_replace(index, present.name.clone());
+        *watched = Some(Watched::new(present));
+    }
+}
+
+/// Checks the proofs of work of restored headers in the background.
+pub(super) async fn prove_kept(client: Arc<Shared>) {
+    loop {
+        let shared = client.clone();
+        if !tokio::task::spawn_blocking(move || shared.prove_kept()).await.unwrap_or(false) {
+            return;
+        }
+        // The pause lets other tasks take the lock.
+        tokio::time::sleep(PROVE_PAUSE).await;
+    }
+}
+
+/// Returns the system time and a monotonic time.
+pub(super) fn now() -> Now {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    Now { unix: unix_time(), millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) }
+}
+
+/// Log lines about progress, limited in rate; each fault is logged once.
+pub(super) struct Log {
+    started: Instant,
+    last_line: Instant,
+    head: Option<u64>,
+    faults: Vec<Option<SyncFault>>,
+    synced: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Log {
+    pub(super) fn new(upstreams: usize) -> Self {
+        let now = Instant::now();
+        Self {
+            started: now,
+            last_line: now,
+            head: None,
+            faults: vec![None; upstreams],
+            synced: false,
+            bar: None,
+        }
+    }
+
+    /// Reports news after an exchange with the upstream of this name, or of none if nobody was asked.
+    fn report(&mut self, shared: &Shared, index: usize, name: Option<&str>) {
+        let sync = shared.client.sync();
+        let state = sync.upstreams().into_iter().nth(index);
+        if let (Some(name), Some(state), Some(last)) = (name, state, self.faults.get_mut(index)) {
+            let fault = state.resting.map(|(_, fault)| fault);
+            if let Some(fault) = fault.as_ref().filter(|fault| last.as_ref() != Some(*fault)) {
+                warn!("synchronization with {name} stopped at {fault}; trying again later");
+            }
+            *last = fault.or(last.take());
+        }
+        let Some(chain) = sync.chain() else { return };
+        let (head, progress) = (chain.head(), sync.progress());
+        if !sync.is_synced() {
+            self.underway(progress);
+            return;
+        }
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        if self.head == Some(head.number) {
+            return;
+        }
+        if !self.synced {
+            let count = head.number.saturating_sub(progress.start);
+            let seconds = self.started.elapsed().as_secs_f64();
+            info!("synced: {count} headers verified in {seconds:.1} s");
+        }
+        info!("verified head {} {}", head.number, head.hash());
+        (self.synced, self.head) = (true, Some(head.number));
+    }
+
+    /// Shows a progress bar on a terminal, and occasional log lines elsewhere.
+    fn underway(&mut self, progress: Progress) {
+        let Progress { start, head, target, rate, left } = progress;
+        let worth = target.saturating_sub(start) >= WORTH_A_BAR;
+        if self.bar.is_none() && worth && std::io::stderr().is_terminal() {
+            self.bar = Some(progress_bar(start, target, "headers"));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_length(target);
+            bar.set_position(head);
+        } else if self.last_line.elapsed() >= PROGRESS_INTERVAL {
+            let left = left.unwrap_or(0);
+            info!("verified headers to {head} of {target}, {rate} per second, about {left} s left");
+            self.last_line = Instant::now();
+        }
+    }
+}

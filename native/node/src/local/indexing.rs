@@ -1,0 +1,80 @@
+//! The index of a local chain's blocks: making it, and building it for stores that lack it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use rootlight::engine::Node;
+use rootlight::local::ChainSnapshot;
+use rootlight_limits::priority;
+use tracing::{info, warn};
+
+use crate::index::MemoryIndex;
+use crate::store::{Persist, StoredIndex};
+
+/// Time between two log lines about progress.
+const REPORT: Duration = Duration::from_secs(10);
+
+/// Gives a node the index of its store, or one in memory. Returns the stored one; what it lacks is added on a thread of
+/// its own until `stopping` is set.
+pub(super) fn attach(
+    node: &mut dyn Node,
+    persist: Option<&Persist>,
+    stopping: &Arc<AtomicBool>,
+) -> Option<Arc<StoredIndex>> {
+    let Some(persist) = persist else {
+        let index = MemoryIndex::of(node.local());
+        node.set_index(Arc::new(index));
+        return None;
+    };
+    let index = persist.index().clone();
+    node.set_index(index.clone());
+    if index.progress().is_some() {
+        let (weak, chain, stopping) = (Arc::downgrade(&index), node.local().clone(), stopping.clone());
+        let build = move || {
+            priority::lower();
+            build(&weak, &chain, &stopping);
+        };
+        if let Err(failure) = std::thread::Builder::new().name("log-index".to_owned()).spawn(build) {
+            warn!("index of logs: no thread to build it: {failure}");
+        }
+    }
+    Some(index)
+}
+
+/// Makes a new index in memory if most entries may be of blocks that left the chain.
+pub(super) fn renew(node: &mut dyn Node) {
+    let chain = node.local();
+    let Some(index) = chain.index() else { return };
+    if MemoryIndex::is_bloated(&**index, chain.head().number) {
+        let index = MemoryIndex::of(chain);
+        node.set_index(Arc::new(index));
+    }
+}
+
+/// Adds all blocks of `chain` to an index. Every second half of the time is left to those who write to the store.
+fn build(index: &Weak<StoredIndex>, chain: &ChainSnapshot, stopping: &AtomicBool) {
+    let mut told: Option<Instant> = None;
+    while let Some(index) = index.upgrade().filter(|_| !stopping.load(Ordering::Relaxed)) {
+        if let Some(progress) = index.progress().filter(|_| told.is_none_or(|told| told.elapsed() >= REPORT))
+        {
+            info!("index of logs: {} of {} blocks", progress.done, progress.total);
+            told = Some(Instant::now());
+        }
+        let started = Instant::now();
+        match index.build_some(chain) {
+            Ok(true) => {}
+            Ok(false) => {
+                if index.progress().is_none() {
+                    info!("index of logs: complete");
+                }
+                return;
+            }
+            Err(failure) => {
+                return warn!("index of logs: {failure}; the next start continues");
+            }
+        }
+        drop(index);
+        std::thread::sleep(started.elapsed());
+    }
+}

@@ -1,0 +1,107 @@
+//! Answers one message on the calling thread.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rootlight::engine::Snapshot;
+use rootlight::rpc::{LocalMessage, Reply, ReplyOrLogs};
+use rootlight_limits::caller_id::Peer;
+use rootlight_limits::priority;
+use rootlight_limits::unix_time::unix_time;
+
+use super::attempts::Attempts;
+use super::parts::{Parts, Writer, changed, lock, moment, publish};
+use crate::recovery::AllProcessors;
+use crate::store::StoreError;
+
+/// A message with everything needed to answer it.
+pub(super) struct Job {
+    pub(super) message: LocalMessage,
+    /// Whether the answer may be sent in pieces.
+    pub(super) takes_pieces: bool,
+    pub(super) parts: Arc<Parts>,
+    /// The snapshot and the time (seconds since 1970) with which an attempt has run a part of the message.
+    pub(super) begun: Option<(Arc<dyn Snapshot>, u64)>,
+}
+
+impl Job {
+    /// Answers the message if that takes no longer than moving it to another thread: it is brief, needs no disk and
+    /// does not wait for another writer. Returns the job otherwise.
+    pub(super) fn run_if_brief(self) -> Result<Result<Reply, StoreError>, Self> {
+        if !self.message.is_brief() {
+            return Err(self);
+        }
+        if self.message.reads_only() {
+            return Ok(Ok(self.read_whole()));
+        }
+        let parts = self.parts.clone();
+        let Ok(mut writer) = parts.writer.try_lock() else { return Err(self) };
+        if writer.persist.is_some() {
+            return Err(self);
+        }
+        Ok(self.write(&mut writer))
+    }
+
+    /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
+    pub(super) fn attempt(mut self, attempts: &Attempts, peer: Peer) -> Result<Reply, Self> {
+        if !self.message.may_be_short() || !attempts.allows(peer) {
+            return Err(self);
+        }
+        let (view, now) = (self.parts.view(), unix_time());
+        let started = Instant::now();
+        let ended = self.message.begin(&*view, now, &|| started.elapsed() > attempts.longest());
+        attempts.took(peer, started.elapsed());
+        self.begun = Some((view, now));
+        if ended { Ok(self.read_whole()) } else { Err(self) }
+    }
+
+    pub(super) fn run(self) -> Result<ReplyOrLogs, StoreError> {
+        if self.message.reads_only() {
+            return Ok(if self.takes_pieces {
+                self.read(LocalMessage::read_or_stream)
+            } else {
+                ReplyOrLogs::Reply(self.read_whole())
+            });
+        }
+        if self.message.changes_chain() {
+            self.message.recover(self.parts.chain_id, &AllProcessors);
+        }
+        let parts = self.parts.clone();
+        let mut writer = lock(&parts.writer);
+        self.write(&mut writer).map(ReplyOrLogs::Reply)
+    }
+
+    fn read_whole(self) -> Reply {
+        self.read(LocalMessage::read)
+    }
+
+    fn read<T>(mut self, read: impl FnOnce(LocalMessage, &dyn Snapshot, u64, &dyn Fn() -> bool) -> T) -> T {
+        let (view, now) = self.begun.take().unwrap_or_else(|| (self.parts.view(), unix_time()));
+        let (started, limit) = (Instant::now(), self.parts.options.run_timeout);
+        let interrupt = || {
+            priority::pause();
+            started.elapsed() > limit
+        };
+        read(self.message, &*view, now, &interrupt)
+    }
+
+    fn write(self, writer: &mut Writer) -> Result<Reply, StoreError> {
+        let Self { message, parts, .. } = self;
+        let changes_chain = message.changes_chain();
+        // The time limit does not include waiting for other writers.
+        let (started, limit) = (Instant::now(), parts.options.run_timeout);
+        let interrupt = || {
+            priority::pause();
+            started.elapsed() > limit || parts.state.stopping.load(Ordering::Relaxed)
+        };
+        let reply = writer.change(&parts.state, parts.options.blocks(), |client| {
+            client.answer(message, moment(&parts.entropy), &interrupt)
+        })?;
+        publish(&parts.snapshot, &writer.client);
+        if changes_chain {
+            changed(&parts.changes);
+        }
+        Ok(reply)
+    }
+}

@@ -1,0 +1,303 @@
+//! Answers messages from a local chain: readers use snapshots, writers run one at a time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use rootlight::engine::{Node, View};
+use rootlight::rpc::envelope::Id;
+use rootlight::rpc::{LocalClient, LocalMessage, MAX_RESPONSE, Message, News, ReplyOrLogs, notification};
+use rootlight_limits::budget::{self, Held, NO_ROOM};
+use rootlight_limits::priority::{self, SHORT_JSON};
+use rootlight_limits::runs::{Runs, Size};
+use rootlight_limits::unix_time::unix_time;
+use rootlight_server::bans::HostBans;
+use rootlight_server::service::{
+    Caller, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, Vitals, dispatcher, news_by_message,
+};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::attempts::Attempts;
+use super::codes::Codes;
+use super::job::Job;
+use super::parts::{Entropy, LocalOptions, Parts, State, Writer, changed, lock, moment, publish};
+use super::polled::{Heads, Polled};
+use super::{indexing, log_stream, report};
+use crate::recovery::AllProcessors;
+use crate::store::{Persist, StoreError, StoredIndex};
+
+/// How long a run waits for bytes of the answer budget.
+const ROOM_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Serves a local chain.
+pub struct LocalService {
+    parts: Arc<Parts>,
+    /// Decides which messages are tried on the thread that serves their connection.
+    attempts: Attempts,
+    /// Held while a subscription is polled there, so that polls wait for each other and not for the writer.
+    polls: Mutex<Heads>,
+    /// Schedules long runs of readers.
+    runs: Arc<Runs>,
+    /// Schedules long messages of readers.
+    long: Arc<Runs>,
+    /// Schedules runs of writers, one at a time since they exclude each other.
+    writes: Arc<Runs>,
+    /// The index of a stored chain.
+    index: Option<Arc<StoredIndex>>,
+    bans: Arc<HostBans>,
+}
+
+impl LocalService {
+    /// Serves a node's chain, and stores it on disk if `persist` is given.
+    #[must_use]
+    pub fn new(
+        mut node: Box<dyn Node>,
+        options: LocalOptions,
+        entropy: Entropy,
+        persist: Option<Persist>,
+    ) -> Self {
+        let state = State::default();
+        let index = indexing::attach(&mut *node, persist.as_ref(), &state.stopping);
+        let settings = persist.as_ref().and_then(Persist::settings);
+        if let (Some(chain), Some(settings)) = (node.dev(), settings) {
+            chain.set_settings(&settings);
+        }
+        node.set_codes(Arc::<Codes>::default());
+        let bans = Arc::<HostBans>::default();
+        node.set_bans(bans.clone());
+        node.set_recovery(Arc::new(AllProcessors));
+        let chain_id = node.local().network().chain_id;
+        let client = LocalClient::new(node).with_dispatcher(dispatcher().clone());
+        Self {
+            parts: Arc::new(Parts {
+                changes: watch::Sender::new(0),
+                snapshot: RwLock::new(client.snapshot()),
+                writer: Mutex::new(Writer { client, persist }),
+                options,
+                entropy,
+                state,
+                chain_id,
+            }),
+            attempts: Attempts::new(),
+            polls: Mutex::default(),
+            runs: Runs::for_this_machine(),
+            long: Runs::for_long_messages(),
+            writes: Runs::one_at_a_time(),
+            index,
+            bans,
+        }
+    }
+
+    /// Runs `work` on the node between messages (a clock tick, an import), writes the changes to disk and makes them
+    /// visible to readers.
+    ///
+    /// # Errors
+    /// The change cannot be written to disk. The chain is unchanged then.
+    pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> Result<T, StoreError> {
+        let parts = &*self.parts;
+        let mut writer = lock(&parts.writer);
+        let before = writer.client.node().local().events().next();
+        let result = writer.change(&parts.state, parts.options.blocks(), |client| {
+            client.node().begin(moment(&parts.entropy));
+            work(client.node())
+        })?;
+        publish(&parts.snapshot, &writer.client);
+        // The head may be the same after a switch of branches and back.
+        if writer.client.node().local().events().next() != before {
+            changed(&parts.changes);
+        }
+        Ok(result)
+    }
+
+    /// Reads the chain as it was after the last change. Does not wait for messages or imports that are under way.
+    pub fn read<T>(&self, work: impl FnOnce(&dyn View) -> T) -> T {
+        let snapshot = self.parts.view();
+        work(&*snapshot.view(unix_time(), &|| false))
+    }
+
+    /// Interrupts blocks that are being mined or imported and refuses further ones, because the program is shutting
+    /// down.
+    pub fn stop(&self) {
+        self.parts.state.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
+    /// look-up. Other messages that may be short are tried there for a moment ([`Attempts`]). All others, and those that
+    /// were not finished, wait for their turn and run on a thread of their own, so that they do not block other connections.
+    async fn run(&self, caller: &Caller, message: Message) -> Result<HeldReply, Unanswered> {
+        let (peer, size) = (caller.peer, Size::of(&message));
+        // Hashing a long parameter takes as long as a run.
+        let is_short = message.bytes() <= SHORT_JSON;
+        let message = LocalMessage::new(caller.connection.clone(), message);
+        self.attempts.sent(peer);
+        let job = Job { message, takes_pieces: caller.takes_pieces, parts: self.parts.clone(), begun: None };
+        let brief = match is_short {
+            true => {
+                let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, peer).map(Ok));
+                catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)?
+            }
+            false => Err(job),
+        };
+        let job = match brief {
+            Ok(reply) => {
+                let reply = reply.map_err(Unanswered::NotKept)?;
+                let held =
+                    budget::hold_answer(peer.asker(), reply.bytes()).await.ok_or(Unanswered::NoRoom)?;
+                return Ok(HeldReply { held, ..HeldReply::of(reply) });
+            }
+            Err(job) => job,
+        };
+        let runs = match (job.message.reads_only(), is_short) {
+            (true, true) => &self.runs,
+            (true, false) => &self.long,
+            (false, _) => &self.writes,
+        };
+        let place = runs.enter(peer, size).await;
+        let room = budget::hold_run(peer.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
+        let mut held = room.ok_or(Unanswered::NoRoom)?;
+        let run = move || {
+            let _place = place;
+            job.run()
+        };
+        // Parameters of megabytes are decoded and hashed without pauses.
+        let ran = match is_short {
+            true => priority::spawn_lowered(Some(peer.asker()), run).await.ok(),
+            false => priority::run_last(run).await,
+        };
+        match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotKept)? {
+            ReplyOrLogs::Reply(reply) => {
+                held.shrink_to(reply.bytes());
+                Ok(HeldReply { held, ..HeldReply::of(reply) })
+            }
+            ReplyOrLogs::Logs(logs) => {
+                let pieces = log_stream::pieces(logs, peer, self.runs.clone(), ROOM_PATIENCE);
+                Ok(HeldReply { pieces: Some(pieces), ..HeldReply::default() })
+            }
+        }
+    }
+
+    /// Polls a subscription on the calling thread. Returns `None` if a writer is at work, or if the poll is not short
+    /// ([`Heads::poll`]).
+    fn poll_here(&self, caller: &Caller, id: u128) -> Option<News> {
+        let mut heads = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.parts.writer.try_lock().ok()?;
+        let snapshot = self.parts.view();
+        let poll = || heads.poll(&mut writer.client, &caller.connection, id, &*snapshot, unix_time());
+        let polled = catch_unwind(AssertUnwindSafe(poll)).ok()?;
+        drop((writer, heads));
+        match polled? {
+            Polled::News(news) => {
+                let texts = news.iter().map(|result| notification(id, result)).collect();
+                Some(News { texts, ..News::default() })
+            }
+            Polled::Gone => Some(News { is_gone: true, ..News::default() }),
+        }
+    }
+
+    async fn answer_in_turn(&self, caller: &Caller, message: Message) -> HeldReply {
+        let id = message.single_id();
+        match self.run(caller, message).await {
+            Ok(held) => {
+                let reply = held.reply.as_ref().filter(|_| self.parts.options.logs_calls);
+                if let Some(failure) = reply.and_then(report::failed_call) {
+                    info!("{failure}");
+                }
+                held
+            }
+            Err(unanswered) => failed(id, &unanswered),
+        }
+    }
+}
+
+fn failed(id: Id, unanswered: &Unanswered) -> HeldReply {
+    match unanswered {
+        Unanswered::NoRoom => HeldReply::failed(id, LIMIT_EXCEEDED, NO_ROOM),
+        Unanswered::NotKept(failure) => {
+            let text = format!("the change could not be written to disk, and was not made: {failure}");
+            HeldReply::failed(id, INTERNAL_ERROR, &text)
+        }
+        Unanswered::Failed => {
+            warn!("a handler failed");
+            HeldReply::failed(id, INTERNAL_ERROR, "Internal server error")
+        }
+    }
+}
+
+/// The reason why the node did not answer a message.
+enum Unanswered {
+    /// A handler panicked, which is a defect.
+    Failed,
+    /// The change cannot be written to disk.
+    NotKept(StoreError),
+    /// The answer budget is used up.
+    NoRoom,
+}
+
+impl Service for LocalService {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+        Box::pin(self.answer_in_turn(caller, message))
+    }
+
+    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+        match self.poll_here(caller, subscription) {
+            Some(news) => Box::pin(std::future::ready((news, Held::default()))),
+            None => Box::pin(news_by_message(self, caller, subscription)),
+        }
+    }
+
+    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            caller.connection.close();
+            let place = self.writes.enter(caller.peer, Size::Single).await;
+            let (parts, connection) = (self.parts.clone(), caller.connection.clone());
+            let ended = tokio::task::spawn_blocking(move || {
+                let _place = place;
+                lock(&parts.writer).client.disconnect(&connection);
+            });
+            if ended.await.is_err() {
+                warn!("the subscriptions of a closed connection were not ended");
+            }
+        })
+    }
+
+    fn bans(&self) -> Option<Arc<HostBans>> {
+        Some(self.bans.clone())
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.parts.changes.subscribe())
+    }
+
+    fn health(&self) -> Health {
+        let head = self.read(|chain| chain.head());
+        let unkept = self.parts.state.unkept();
+        let reason = unkept.map(|reason| format!("the last change could not be written to disk: {reason}"));
+        Health {
+            ready: head.is_ok() && reason.is_none(),
+            block_number: head.ok().map(|head| head.number),
+            reason,
+            log_index: self.index.as_ref().and_then(|index| index.progress()),
+            provable_block: None,
+        }
+    }
+
+    fn vitals(&self) -> Vitals {
+        let (head, syncing) = self.read(|chain| (chain.head(), chain.syncing()));
+        let head = head.ok().map(|head| (head.number, head.timestamp));
+        let target = syncing.as_ref().map(|progress| progress.highest).or(head.map(|(number, _)| number));
+        Vitals { head, target, synced: syncing.is_none(), upstreams: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+#[path = "disk_test.rs"]
+mod disk_test;
+#[cfg(test)]
+#[path = "index_test.rs"]
+mod index_test;
+#[cfg(test)]
+#[path = "poll_test.rs"]
+mod poll_test;

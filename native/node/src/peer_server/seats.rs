@@ -1,0 +1,254 @@
+//! The connections of a server for peers, shared out by site and address ([`Crowd`]).
+//!
+//! All addresses of an IPv6 /64 network count as one, because one node controls all of them. When there is no room, a
+//! newcomer takes the place of a peer that was of no use lately, or of one whose site or address has more places than the
+//! newcomer's.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rootlight_limits::caller_id::Peer;
+use rootlight_limits::crowd::Crowd;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How many connections there are at a time, and which may be replaced.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    all: usize,
+    /// Those of one address. A house or a cloud of several nodes has one address.
+    of_address: usize,
+    /// A peer that has asked for nothing that was answered and has sent no transaction for this long can be replaced.
+    idle: Duration,
+}
+
+/// For connections that have not shaken hands. A newcomer always finds a place: nothing says that the others will ever
+/// shake hands.
+pub(super) const SHAKING: Room = Room { all: 64, of_address: 8, idle: Duration::ZERO };
+
+/// For peers that have said who they are.
+pub(super) const READY: Room = Room { all: 32, of_address: 8, idle: Duration::from_secs(30) };
+
+/// The connections of a server.
+pub(super) struct Seats {
+    room: Room,
+    taken: Mutex<BTreeMap<u64, Taken>>,
+}
+
+/// A place, as its server sees it.
+struct Taken {
+    address: IpAddr,
+    /// When the peer was of use last, or came.
+    useful: Instant,
+    leave: Arc<Notify>,
+}
+
+/// A place that is free again when the value is dropped.
+pub(super) struct Seat {
+    seats: Arc<Seats>,
+    peer: Peer,
+    leave: Arc<Notify>,
+}
+
+impl Seats {
+    pub(super) fn new(room: Room) -> Arc<Self> {
+        Arc::new(Self { room, taken: Mutex::default() })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Taken>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place for a new connection; `None` if there is none for it.
+    pub(super) fn enter(self: &Arc<Self>, peer: Peer) -> Option<Seat> {
+        let mut taken = self.taken();
+        if let Some(number) = self.room.leaver(&taken, peer.address, Instant::now())? {
+            let left = taken.remove(&number)?;
+            left.leave.notify_one();
+        }
+        let leave = Arc::<Notify>::default();
+        let place = Taken { address: peer.address, useful: Instant::now(), leave: leave.clone() };
+        taken.insert(peer.connection, place);
+        Some(Seat { seats: self.clone(), peer, leave })
+    }
+}
+
+impl Room {
+    /// The connection that has to leave for a newcomer of this address: `Some(None)` if there is room, `None` if the
+    /// newcomer is refused.
+    fn leaver(self, taken: &BTreeMap<u64, Taken>, address: IpAddr, now: Instant) -> Option<Option<u64>> {
+        let crowd = Crowd::of(taken.values().map(|place| place.address));
+        let is_idle = |place: &Taken| now.duration_since(place.useful) >= self.idle;
+        let (_, own) = crowd.places(address);
+        if own < self.of_address && taken.len() < self.all {
+            return Some(None);
+        }
+        let has_more = |place: &Taken| {
+            let (theirs, own) = crowd.compare(place.address, address);
+            theirs > own.saturating_add(1)
+        };
+        let may_go = |place: &Taken| match own >= self.of_address {
+            true => place.address == address && is_idle(place),
+            false => is_idle(place) || has_more(place),
+        };
+        // The idle ones first, then those of the site with the most places and in it of the address with the most, then the
+        // one of use longest ago.
+        let rank = |place: &Taken| (!is_idle(place), Reverse(crowd.places(place.address)), place.useful);
+        let go = taken.iter().filter(|(_, place)| may_go(place)).min_by_key(|(_, place)| rank(place));
+        go.map(|(number, _)| Some(*number))
+    }
+}
+
+impl Seat {
+    /// Notes that the peer was of use.
+    pub(super) fn useful(&self) {
+        if let Some(place) = self.seats.taken().get_mut(&self.peer.connection) {
+            place.useful = Instant::now();
+        }
+    }
+
+    /// Waits until another peer has the place.
+    pub(super) async fn replaced(&self) {
+        self.leave.notified().await;
+    }
+
+    pub(super) const fn peer(&self) -> Peer {
+        self.peer
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.seats.taken().remove(&self.peer.connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> Peer {
+        Peer::new(address.parse().unwrap())
+    }
+
+    /// As many places of this address as it may have.
+    fn fill(seats: &Arc<Seats>, address: &str) -> Vec<Seat> {
+        (0..READY.of_address).map(|_| seats.enter(at(address)).unwrap()).collect()
+    }
+
+    async fn has_left(seat: &Seat) -> bool {
+        tokio::time::timeout(Duration::ZERO, seat.replaced()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_address_does_not_take_all_places() {
+        let seats = Seats::new(READY);
+        let mut own = fill(&seats, "192.0.2.1");
+        assert!(seats.enter(at("192.0.2.1")).is_none());
+        assert!(seats.enter(at("::ffff:192.0.2.1")).is_none(), "the same address of a listener for both");
+        own.pop();
+        assert!(seats.enter(at("192.0.2.1")).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_addresses_of_a_64_network_are_one() {
+        let seats = Seats::new(READY);
+        let own: Vec<Seat> =
+            (0..64).filter_map(|last| seats.enter(at(&format!("2001:db8:0:1::{last}")))).collect();
+        assert_eq!(own.len(), READY.of_address);
+        assert!(seats.enter(at("2001:db8:0:2::1")).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newcomer_replaces_a_peer_of_an_address_with_more_places() {
+        let seats = Seats::new(READY);
+        let held: Vec<Vec<Seat>> = (1..=4).map(|last| fill(&seats, &format!("192.0.2.{last}"))).collect();
+        held.iter().flatten().for_each(Seat::useful);
+        let newcomers: Vec<Seat> =
+            (5..=200).filter_map(|last| seats.enter(at(&format!("192.0.2.{last}")))).collect();
+        let mut left = 0;
+        for seat in held.iter().flatten() {
+            left += usize::from(has_left(seat).await);
+        }
+        assert_eq!(seats.taken().len(), READY.all);
+        assert_eq!((left, newcomers.len()), (28, 28), "one place at least stays to each address");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_networks_of_a_site_are_counted_together() {
+        let seats = Seats::new(READY);
+        let many: Vec<Seat> =
+            (1..=READY.all).map(|net| seats.enter(at(&format!("2001:db8:0:{net:x}::1"))).unwrap()).collect();
+        many.iter().for_each(Seat::useful);
+        assert!(seats.enter(at("2001:db8:0:100::1")).is_none(), "its site has all places");
+        // A house with three nodes at one address.
+        let house = [(); 3].map(|()| seats.enter(at("2001:db8:7::1")).unwrap());
+        house.iter().for_each(Seat::useful);
+        let more: Vec<Seat> =
+            (0x100..0x200).filter_map(|net| seats.enter(at(&format!("2001:db8:0:{net:x}::1")))).collect();
+        assert!(more.is_empty(), "the site has more places than any other");
+        for seat in &house {
+            assert!(!has_left(seat).await);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newcomer_replaces_a_peer_that_is_of_no_use_and_not_another_one() {
+        let seats = Seats::new(READY);
+        let held: Vec<Seat> =
+            (1..=READY.all).map(|last| seats.enter(at(&format!("192.0.{last}.1"))).unwrap()).collect();
+        assert!(seats.enter(at("198.51.100.1")).is_none(), "all came a moment ago");
+        tokio::time::advance(READY.idle).await;
+        held[1..].iter().for_each(Seat::useful);
+        let newcomer = seats.enter(at("198.51.100.1")).unwrap();
+        assert!(has_left(&held[0]).await);
+        assert!(seats.enter(at("198.51.100.2")).is_none());
+        // What left before gives back nothing that another has now.
+        drop(held);
+        assert_eq!(seats.taken().len(), 1);
+        drop(newcomer);
+        assert!(seats.taken().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_with_all_its_places_replaces_its_own_idle_peers_only() {
+        let seats = Seats::new(READY);
+        let other = seats.enter(at("192.0.2.2")).unwrap();
+        let own = fill(&seats, "192.0.2.1");
+        tokio::time::advance(READY.idle).await;
+        own[1..].iter().for_each(Seat::useful);
+        assert!(seats.enter(at("192.0.2.1")).is_some());
+        assert!(has_left(&own[0]).await && !has_left(&other).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_do_not_shake_hands_keep_nobody_out() {
+        let seats = Seats::new(SHAKING);
+        let mut held: Vec<Seat> =
+            (0..100).map(|number| seats.enter(at(&format!("192.0.2.{}", number % 20))).unwrap()).collect();
+        let newcomer = seats.enter(at("198.51.100.1")).unwrap();
+        for number in 0..100 {
+            held.push(seats.enter(at(&format!("192.0.2.{}", number % 20))).unwrap());
+        }
+        assert!(!has_left(&newcomer).await, "addresses with more connections make room for their own");
+        let many: Vec<Seat> = (1..=SHAKING.all)
+            .map(|number| seats.enter(at(&format!("203.0.113.{number}"))).unwrap())
+            .collect();
+        assert_eq!(seats.taken().len(), SHAKING.all);
+        assert!(!has_left(many.last().unwrap()).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fresh_networks_of_a_site_do_not_end_the_handshakes_of_others() {
+        let seats = Seats::new(SHAKING);
+        let newcomer = seats.enter(at("192.0.2.1")).unwrap();
+        let mut held = Vec::new();
+        for net in 0..1_000 {
+            held.push(seats.enter(at(&format!("2001:db8:0:{net:x}::1"))).unwrap());
+        }
+        assert!(!has_left(&newcomer).await);
+    }
+}

@@ -1,0 +1,217 @@
+//! Transactions of peers, handed to a service.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use alloy_primitives::{B256, hex, keccak256};
+use quick_cache::sync::Cache;
+use rootlight::rpc::Message;
+use rootlight::types::Asker;
+use rootlight_limits::caller_id::Peer;
+use rootlight_server::service::{Caller, Service, dispatcher};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+/// Longest transaction that is taken, in bytes; stock nodes skip longer ones.
+const MAX_TRANSACTION: usize = 128 * 1024;
+
+/// Most transactions of one address that wait, and their bytes. Further ones are dropped: their senders tell other nodes
+/// too.
+const MAX_WAITING: usize = 256;
+const MAX_WAITING_BYTES: usize = 256 * 1024;
+
+/// Most addresses whose transactions wait: twice as many as there are peers at a time, since they may outlast their senders.
+const MAX_ADDRESSES: usize = 64;
+
+/// Most transactions that are remembered, and the time for which each is. Every peer tells of every transaction.
+const MAX_REMEMBERED: usize = 4_096;
+const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// Sends transactions of peers as any caller would, once for all peers. Each address has its own queue, so that one which
+/// sends many delays and drops its own only.
+pub(crate) struct Submitter {
+    /// When each transaction was sent, by hash.
+    sent: Arc<Cache<B256, Instant>>,
+    service: Arc<dyn Service>,
+    runtime: Handle,
+    /// What waits, by address. An address with an entry has a task that sends.
+    waiting: Arc<Mutex<BTreeMap<Asker, Waiting>>>,
+}
+
+/// The transactions of one address that wait.
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Waiting {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.queue.len() < MAX_WAITING && self.bytes.saturating_add(bytes) <= MAX_WAITING_BYTES
+    }
+
+    fn push(&mut self, raw: Vec<u8>) {
+        self.bytes = self.bytes.saturating_add(raw.len());
+        self.queue.push_back(raw);
+    }
+
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        let raw = self.queue.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(raw.len());
+        Some(raw)
+    }
+}
+
+impl Submitter {
+    /// Sends to this service; must be called inside a runtime.
+    pub(crate) fn new(service: Arc<dyn Service>) -> Self {
+        Self {
+            sent: Arc::new(Cache::new(MAX_REMEMBERED)),
+            service,
+            runtime: Handle::current(),
+            waiting: Arc::default(),
+        }
+    }
+
+    /// Sends transactions of an address, each in RLP. What the service refuses is dropped: whoever sent it is told nothing.
+    pub(crate) fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+        let asker = peer.asker();
+        let short = transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_WAITING);
+        let new: Vec<Vec<u8>> = short.filter(|raw| is_new(&self.sent, &keccak256(raw))).collect();
+        let mut waiting = lock(&self.waiting);
+        let sends = waiting.contains_key(&asker);
+        if !sends && waiting.len() >= MAX_ADDRESSES {
+            return;
+        }
+        let own = waiting.entry(asker).or_default();
+        for raw in new {
+            if own.has_room(raw.len()) {
+                own.push(raw);
+            }
+        }
+        if !sends {
+            drop(waiting);
+            let (service, sent, waiting) = (self.service.clone(), self.sent.clone(), self.waiting.clone());
+            self.runtime.spawn(send_all(service, sent, waiting, peer));
+        }
+    }
+}
+
+/// Whether a transaction was not sent a moment ago.
+fn is_new(sent: &Cache<B256, Instant>, hash: &B256) -> bool {
+    sent.get(hash).is_none_or(|sent| sent.elapsed() >= REMEMBERED)
+}
+
+/// Sends what waits of an address, until nothing waits.
+async fn send_all(
+    service: Arc<dyn Service>,
+    sent: Arc<Cache<B256, Instant>>,
+    waiting: Arc<Mutex<BTreeMap<Asker, Waiting>>>,
+    peer: Peer,
+) {
+    let (asker, caller) = (peer.asker(), Caller::new(peer, None));
+    loop {
+        let next = {
+            let mut waiting = lock(&waiting);
+            let next = waiting.get_mut(&asker).and_then(Waiting::pop);
+            if next.is_none() {
+                waiting.remove(&asker);
+            }
+            next
+        };
+        let Some(raw) = next else { return };
+        let hash = keccak256(&raw);
+        // Another peer may have told of the transaction meanwhile. What waits is not remembered, because the others would
+        // wait for it too.
+        if !is_new(&sent, &hash) {
+            continue;
+        }
+        sent.insert(hash, Instant::now());
+        let Ok(raw) = serde_json::value::to_raw_value(&hex::encode_prefixed(raw)) else { continue };
+        let message = Message::of_host("eth_sendRawTransaction", vec![raw], dispatcher());
+        drop(service.answer_to(&caller, message).await);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::future::BoxFuture;
+    use rootlight_server::service::HeldReply;
+
+    use super::*;
+
+    fn peer(number: u32) -> Peer {
+        Peer::new(std::net::IpAddr::from(number.to_be_bytes()))
+    }
+
+    /// Counts its messages.
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl Service for Counting {
+        fn answer_to<'a>(&'a self, _: &'a Caller, _: Message) -> BoxFuture<'a, HeldReply> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { HeldReply::default() })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transaction_that_many_peers_tell_of_is_sent_once() {
+        let service = Arc::new(Counting::default());
+        let submitter = Submitter::new(service.clone());
+        let sent = async || {
+            for _ in 0..100 {
+                submitter.submit(peer(1), vec![vec![1; 100], vec![2; 100]]);
+                tokio::task::yield_now().await;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            service.0.load(Ordering::SeqCst)
+        };
+        assert_eq!(sent().await, 2);
+        submitter.submit(peer(1), vec![vec![1; 100], vec![3; 100]]);
+        assert_eq!(sent().await, 3);
+        tokio::time::sleep(REMEMBERED).await;
+        assert_eq!(sent().await, 5, "a pool may take later what it refused once");
+    }
+    /// Answers nothing.
+    #[derive(Default)]
+    struct Slow(Mutex<Vec<usize>>);
+
+    impl Service for Slow {
+        fn answer_to<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+            let sent = message.calls().flat_map(|call| &call.params).map(|param| param.get().len());
+            lock(&self.0).extend(sent);
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_sends_many_drops_and_delays_its_own_only() {
+        let service = Arc::new(Slow::default());
+        let submitter = Submitter::new(service.clone());
+        for number in 0..10_000_u32 {
+            submitter
+                .submit(peer(1), vec![number.to_be_bytes().to_vec(), vec![number as u8; MAX_TRANSACTION]]);
+        }
+        let (count, bytes) =
+            lock(&submitter.waiting).get(&peer(1).asker()).map(|own| (own.queue.len(), own.bytes)).unwrap();
+        assert!(count <= MAX_WAITING && bytes <= MAX_WAITING_BYTES, "{count} transactions, {bytes} bytes");
+        submitter.submit(peer(2), vec![vec![7; 1_000]]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let sent = lock(&service.0).clone();
+        assert!(sent.iter().any(|length| *length > 2_000), "that of the other address: {sent:?}");
+        for asker in 3..1_000 {
+            submitter.submit(peer(asker), vec![vec![asker as u8; 200]]);
+        }
+        assert_eq!(lock(&submitter.waiting).len(), MAX_ADDRESSES);
+        // What was dropped is taken later.
+        assert!(is_new(&submitter.sent, &keccak256(9_999_u32.to_be_bytes())));
+    }
+}

@@ -1,0 +1,105 @@
+//! What is asked of the node at the start: its network, a block to start from, and whether the store belongs to it.
+
+use std::time::Duration;
+
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight::types::{B256, U256};
+use rootlight_upstream::{SharedUpstream, UpstreamError, call, quantity};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tracing::{info, warn};
+
+use super::{NodeStore, SidecarError};
+
+/// Pause between two questions to a node that gives no answer, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// A block as far as it is needed here.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Block {
+    hash: B256,
+    state_root: B256,
+    total_difficulty: Option<U256>,
+}
+
+/// The block to start from, so many blocks below the node's head.
+///
+/// # Errors
+/// The node is on another network, or the store is not the node's.
+pub(super) async fn checkpoint(
+    network: &Network,
+    node: &SharedUpstream,
+    store: &dyn NodeStore,
+    depth: u64,
+) -> Result<Checkpoint, SidecarError> {
+    let found: Option<U256> = ask(node, "eth_chainId", json!([])).await?;
+    let found = found.map(|id| u64::try_from(id).unwrap_or(u64::MAX)).filter(|id| *id != network.chain_id);
+    if let Some(found) = found {
+        let (network, expected) = (network.name.clone(), network.chain_id);
+        return Err(SidecarError::ChainId { network, expected, found });
+    }
+    if let Some(genesis) = block(node, 0).await?.filter(|genesis| genesis.hash != network.genesis_hash) {
+        let (network, expected) = (network.name.clone(), network.genesis_hash);
+        return Err(SidecarError::Genesis { network, expected, found: genesis.hash });
+    }
+    let head: Option<U256> = ask(node, "eth_blockNumber", json!([])).await?;
+    let head = head.and_then(|head| u64::try_from(head).ok()).ok_or_else(|| unusable("eth_blockNumber"))?;
+    belongs(node, store, head).await?;
+    let number = head.saturating_sub(depth);
+    let start = block(node, number).await?.ok_or_else(|| unusable("eth_getBlockByNumber"))?;
+    Ok(Checkpoint { number, hash: start.hash, total_difficulty: start.total_difficulty })
+}
+
+/// Checks that the store has the state of one of several blocks of the node's chain. The newest ones may not be on disk yet,
+/// old ones may have been deleted.
+async fn belongs(node: &SharedUpstream, store: &dyn NodeStore, head: u64) -> Result<(), SidecarError> {
+    let mut asked: Vec<u64> =
+        [0, 250, 1_000, 2_000, 5_000, 20_000, 100_000].map(|below| head.saturating_sub(below)).into();
+    asked.extend([head / 2, 1]);
+    asked.dedup();
+    for number in &asked {
+        if block(node, *number).await?.is_some_and(|block| store.node(&block.state_root).is_some()) {
+            info!("the node's store has the state of block {number}");
+            return Ok(());
+        }
+    }
+    let asked: Vec<String> = asked.iter().map(u64::to_string).collect();
+    Err(SidecarError::ForeignStore(asked.join(", ")))
+}
+
+fn unusable(method: &'static str) -> SidecarError {
+    SidecarError::Node { method, reason: "there is no such block".into() }
+}
+
+/// A block of the node's chain; `None` if it has none at this height.
+async fn block(node: &SharedUpstream, number: u64) -> Result<Option<Block>, SidecarError> {
+    ask(node, "eth_getBlockByNumber", json!([quantity(number), false])).await
+}
+
+/// Asks the node until it answers. `None` if the result is `null`, or if a recording does not have it.
+async fn ask<T: DeserializeOwned>(
+    node: &SharedUpstream,
+    method: &'static str,
+    params: Value,
+) -> Result<Option<T>, SidecarError> {
+    let (mut pause, longest) = PAUSES;
+    loop {
+        let error = match node.request(vec![call(method, params.clone())]).await.pop() {
+            Some(Ok(raw)) => {
+                let read = serde_json::from_str(raw.get());
+                return read.map_err(|error| SidecarError::Node { method, reason: error.to_string() });
+            }
+            Some(Err(UpstreamError::NotRecorded(_))) => return Ok(None),
+            Some(Err(error @ UpstreamError::Rpc { .. })) => {
+                return Err(SidecarError::Node { method, reason: error.to_string() });
+            }
+            Some(Err(error)) => error.to_string(),
+            None => "no response".into(),
+        };
+        warn!("{}: {error}; asking again in {:.1} s", node.name(), pause.as_secs_f64());
+        tokio::time::sleep(pause).await;
+        pause = pause.saturating_mul(2).min(longest);
+    }
+}

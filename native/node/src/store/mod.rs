@@ -1,0 +1,22 @@
+//! An executed chain on disk: blocks, receipts and the trie nodes of states, in one redb file.
+//!
+//! All changes of one message are one database transaction, trie nodes included. After a crash the chain is
+//! therefore as it was after some complete message. A node is written once and shared by all states; nothing
+//! is removed.
+
+mod append;
+mod database;
+mod error;
+mod log_index;
+mod persist;
+mod tables;
+
+pub use append::States;
+pub use database::{OpenStore, StateRoots, Store, StoredBlock, StoredNodes};
+pub use error::StoreError;
+pub use log_index::StoredIndex;
+#[cfg(test)]
+pub(crate) use log_index::{INDEX, STATE};
+pub use persist::{Persist, RestoreError};
+#[cfg(test)]
+pub(crate) use tables::META;

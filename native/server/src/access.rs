@@ -1,0 +1,300 @@
+//! Access control: the `Host` check against DNS rebinding, and the methods that web pages may call.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+
+/// The longest origin, in characters, that an error repeats. Real ones are scheme, host and port.
+const SHOWN_ORIGIN: usize = 300;
+
+/// The web pages that the operator allows to call (`--cors`). Pages of this machine always may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origins {
+    /// The option is not given. Any page may call methods that only read or that send signed transactions; the other
+    /// methods ([`rootlight::rpc::Pages::Own`]) are for pages of this machine.
+    Unnamed,
+    /// `*`: every page may use keys and change the chain; what shows the host's upstreams or pool is for pages of this
+    /// machine.
+    Any,
+    /// These pages may call every method, others none. The comparison ignores case (`https://wallet.example`).
+    List(Vec<String>),
+}
+
+impl Origins {
+    /// What the operator should know of these pages.
+    pub(crate) fn warning(&self) -> Option<&'static str> {
+        let Self::List(names) = self else { return None };
+        names.iter().any(|name| name == "null").then_some(
+            "--cors null: every web page can make a sandboxed frame, whose origin is null, so every page may call every \
+             method and use the keys of a development chain. Serve the page from localhost instead.",
+        )
+    }
+
+    /// Parses a comma-separated list; `*` stands for all pages.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let names = names(text);
+        if names.iter().any(|name| name == "*") { Self::Any } else { Self::List(names) }
+    }
+}
+
+/// The entries of a comma-separated list in lower case.
+pub fn names(text: &str) -> Vec<String> {
+    let names = text.split(',').map(|name| name.trim().to_ascii_lowercase());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// The access rules of one server.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The web pages that may call.
+    pub origins: Origins,
+    /// Host names, in lower case and without port, that the `Host` header may contain besides `localhost` and IP
+    /// addresses; `*` stands for all. A web page whose domain name was changed to resolve to this server (DNS
+    /// rebinding) sends its own name.
+    pub hosts: Vec<String>,
+}
+
+/// The reason why a request is refused; its text goes into the error body.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// The `Host` header names another host.
+    #[error(
+        "host not allowed: this server answers for localhost, IP addresses and names given by --allow-host"
+    )]
+    Host,
+    /// The `Origin` header is not in the list.
+    #[error("origin not allowed: {}", advice(.0))]
+    Origin(String),
+}
+
+/// The sender of a request according to its `Origin` header, which browsers set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// A program, or a page that may call every method.
+    Trusted,
+    /// A page of this origin, which may call methods of [`rootlight::rpc::Pages::Own`] because every page may.
+    Admitted(Arc<str>),
+    /// A page of this origin, which may call methods of [`rootlight::rpc::Pages::Any`] only.
+    Foreign(Arc<str>),
+}
+
+impl Sender {
+    /// The origin, if the sender is a page that may not call every method.
+    pub(crate) fn foreign_page(&self) -> Option<String> {
+        match self {
+            Self::Trusted => None,
+            Self::Admitted(origin) | Self::Foreign(origin) => Some(origin.to_string()),
+        }
+    }
+}
+
+impl Access {
+    /// Checks a request's headers.
+    pub(crate) fn check(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<Sender, Refusal> {
+        let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).or(authority);
+        if !host.is_some_and(|host| self.answers_for(host)) {
+            return Err(Refusal::Host);
+        }
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(Sender::Trusted) };
+        // A request with several origins is treated as one of an unknown origin.
+        let origin = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
+        self.sender(origin)
+    }
+
+    fn sender(&self, origin: &str) -> Result<Sender, Refusal> {
+        if is_of_this_machine(origin) {
+            return Ok(Sender::Trusted);
+        }
+        match &self.origins {
+            Origins::Any => Ok(Sender::Admitted(shown(origin).into())),
+            Origins::List(names) if names.iter().any(|name| name.eq_ignore_ascii_case(origin)) => {
+                Ok(Sender::Trusted)
+            }
+            Origins::List(_) => Err(Refusal::Origin(shown(origin))),
+            Origins::Unnamed => Ok(Sender::Foreign(shown(origin).into())),
+        }
+    }
+
+    /// The value of `Access-Control-Allow-Origin` for a request that passed [`Access::check`], and whether the value
+    /// depends on the request.
+    pub(crate) fn allow_origin(&self, headers: &HeaderMap) -> Option<(HeaderValue, bool)> {
+        let origin = headers.get(header::ORIGIN)?;
+        match self.origins {
+            Origins::Any | Origins::Unnamed => Some((HeaderValue::from_static("*"), false)),
+            Origins::List(_) => Some((origin.clone(), true)),
+        }
+    }
+
+    fn answers_for(&self, host: &str) -> bool {
+        let name = without_port(host).trim_end_matches('.');
+        is_localhost(name)
+            || name.parse::<IpAddr>().is_ok()
+            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name) || known == "*")
+    }
+}
+
+/// What to do about an origin that is not in the list. Every sandboxed frame of every page sends `null`.
+fn advice(origin: &str) -> String {
+    match origin {
+        "null" => "this page has no origin of its own, serve it from localhost".to_owned(),
+        origin => format!("to let this page call, start with: --cors {origin}"),
+    }
+}
+
+/// Whether a page comes from this machine: from `localhost` or a loopback address, over HTTP or HTTPS, on any port.
+fn is_of_this_machine(origin: &str) -> bool {
+    let origin = origin.to_ascii_lowercase();
+    let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    rest.is_some_and(is_loopback_host)
+}
+
+/// Whether a host, with or without port, is `localhost`, a name below it, or a loopback address.
+pub(super) fn is_loopback_host(host: &str) -> bool {
+    let name = without_port(host);
+    is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+/// Whether a name is `localhost` or below it. No DNS server of others can change what these names resolve to.
+fn is_localhost(name: &str) -> bool {
+    const NAME: &[u8] = b"localhost";
+    let (name, at) = (name.as_bytes(), name.len().saturating_sub(NAME.len()));
+    name[at..].eq_ignore_ascii_case(NAME) && (at == 0 || name[at - 1] == b'.')
+}
+
+/// The origin as an answer may repeat it: `ORIGIN` for long ones and for those with characters that no origin has,
+/// which could mislead the reader.
+fn shown(origin: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "+-._:/[]".contains(c);
+    match origin {
+        "" => "ORIGIN".to_owned(),
+        text if text.len() <= SHOWN_ORIGIN && text.chars().all(plain) => text.to_owned(),
+        _ => "ORIGIN".to_owned(),
+    }
+}
+
+/// The host part of `name:port` or `[v6]:port`; the port may be missing.
+fn without_port(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(origins: Origins, hosts: &[&str]) -> Access {
+        Access { origins, hosts: hosts.iter().map(|host| (*host).to_owned()).collect() }
+    }
+
+    #[test]
+    fn the_server_answers_for_localhost_ip_addresses_and_allowed_names_only() {
+        let strict = access(Origins::Any, &[]);
+        for good in [
+            "localhost",
+            "LOCALHOST:4444",
+            "localhost.",
+            "app.localhost:1",
+            "127.0.0.1:4444",
+            "[::1]:4444",
+            "[::1]",
+            "::1",
+            "10.0.0.7:80",
+        ] {
+            assert!(strict.answers_for(good), "{good}");
+        }
+        for bad in [
+            "evil.com",
+            "evil.com:4444",
+            "localhost.evil.com",
+            "127.0.0.1.evil.com",
+            "",
+            "notlocalhost",
+            "[evil]",
+        ] {
+            assert!(!strict.answers_for(bad), "{bad}");
+        }
+        let named = access(Origins::Any, &["node.example"]);
+        assert!(named.answers_for("Node.Example:4444") && !named.answers_for("evil.com"));
+        assert!(access(Origins::Any, &["*"]).answers_for("evil.com"));
+    }
+
+    #[test]
+    fn only_pages_of_localhost_are_of_this_machine() {
+        for own in [
+            "http://localhost",
+            "https://LOCALHOST:3000",
+            "http://app.localhost:1",
+            "http://127.0.0.1:8080",
+            "http://127.8.9.1",
+            "http://[::1]:5",
+        ] {
+            assert!(is_of_this_machine(own), "{own}");
+        }
+        for foreign in [
+            "null",
+            "",
+            "file://",
+            "http://localhost.evil.com",
+            "http://127.0.0.1.nip.io",
+            "http://192.168.0.1",
+            "http://evil.com:80",
+            "chrome-extension://localhost",
+            "http://evil.com/http://localhost",
+        ] {
+            assert!(!is_of_this_machine(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn listed_origins_and_own_pages_are_trusted() {
+        assert_eq!(Origins::parse("a.example, *"), Origins::Any);
+        let list = access(Origins::parse("https://a.example , http://b.example"), &[]);
+        assert_eq!(list.sender("https://A.example"), Ok(Sender::Trusted));
+        assert_eq!(list.sender("http://localhost:3000"), Ok(Sender::Trusted));
+        for foreign in ["https://a.example.evil", "null", ""] {
+            assert!(matches!(list.sender(foreign), Err(Refusal::Origin(_))), "{foreign}");
+        }
+        let unnamed = access(Origins::Unnamed, &[]);
+        assert_eq!(unnamed.sender("null"), Ok(Sender::Foreign("null".into())));
+        assert_eq!(unnamed.sender("http://x\"<script>"), Ok(Sender::Foreign("ORIGIN".into())));
+    }
+
+    #[test]
+    fn no_one_is_told_to_admit_frames_without_an_origin() {
+        let list = access(Origins::parse("https://a.example"), &[]);
+        let advice = |origin: &str| list.sender(origin).unwrap_err().to_string();
+        assert!(advice("https://b.example").contains("--cors https://b.example"));
+        assert!(!advice("null").contains("--cors"), "{}", advice("null"));
+        for (text, warned) in
+            [("null", true), ("https://a.example,NULL", true), ("https://a.example", false), ("*", false)]
+        {
+            assert_eq!(Origins::parse(text).warning().is_some(), warned, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_admitted_with_all_others_is_not_trusted() {
+        let all = access(Origins::Any, &[]);
+        assert_eq!(all.sender("https://any.example"), Ok(Sender::Admitted("https://any.example".into())));
+        assert_eq!(all.sender("http://localhost:3000"), Ok(Sender::Trusted));
+    }
+
+    #[test]
+    fn a_request_with_two_origins_is_not_trusted() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("localhost"));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));
+        let unnamed = access(Origins::Unnamed, &[]);
+        assert_eq!(unnamed.check(&headers, None), Ok(Sender::Trusted));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
+        assert_eq!(unnamed.check(&headers, None), Ok(Sender::Foreign("ORIGIN".into())));
+    }
+}

@@ -1,0 +1,171 @@
+//! The banned addresses of this process: the server refuses clients there, and upstreams there are not asked.
+
+use std::net::IpAddr;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ipnet::IpNet;
+use rootlight::types::bans::{AddressRange, BanList, BanRefusal, Bans};
+use rootlight_limits::unix_time::unix_time;
+use tokio::sync::watch;
+
+use crate::addresses;
+
+/// Gives the address at which an upstream was reached last; `None` if it is not known.
+pub type AddressOf = Box<dyn Fn() -> Option<IpAddr> + Send + Sync>;
+
+/// The banned addresses, which are lost when the process ends.
+pub struct HostBans {
+    list: RwLock<BanList>,
+    proxies: RwLock<Vec<IpNet>>,
+    upstreams: RwLock<Vec<AddressOf>>,
+    /// Counts the bans, so that open connections learn of them.
+    made: watch::Sender<u64>,
+}
+
+impl Default for HostBans {
+    fn default() -> Self {
+        let (list, proxies, upstreams) = Default::default();
+        Self { list, proxies, upstreams, made: watch::Sender::new(0) }
+    }
+}
+
+impl std::fmt::Debug for HostBans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostBans").finish_non_exhaustive()
+    }
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl HostBans {
+    /// Sets the trusted proxies, whose headers name the addresses of their clients. They are never banned.
+    pub fn trust(&self, proxies: Vec<IpNet>) {
+        *write(&self.proxies) = proxies;
+    }
+
+    /// Sets the upstreams, which are known by their addresses. Bans never leave all of them alone.
+    pub fn protect(&self, upstreams: Vec<AddressOf>) {
+        *write(&self.upstreams) = upstreams;
+    }
+
+    /// Whether clients of this address are refused. This machine and trusted proxies never are.
+    #[must_use]
+    pub fn is_banned(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        read(&self.list).is_banned(address, unix_time()) && !address.is_loopback() && !self.is_proxy(address)
+    }
+
+    /// Completes when an address is banned.
+    pub async fn banned(&self, address: IpAddr) {
+        let mut made = self.made.subscribe();
+        while !self.is_banned(address) {
+            if made.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        read(&self.proxies).iter().any(|proxy| addresses::has(proxy, address))
+    }
+
+    /// Whether the upstream of this place is not asked now: its address is banned, and that of another is not.
+    #[must_use]
+    pub fn rests(&self, place: usize) -> bool {
+        let (list, now) = (read(&self.list), unix_time());
+        let banned = |of: &AddressOf| of().is_some_and(|address| list.is_banned(address, now));
+        let upstreams = read(&self.upstreams);
+        upstreams.get(place).is_some_and(banned) && !upstreams.iter().all(banned)
+    }
+
+    /// Whether a ban of the range leaves none of the healthy upstreams. If none is healthy, all count.
+    fn takes_last(&self, range: &AddressRange, healthy: &[usize]) -> bool {
+        let (list, now) = (read(&self.list), unix_time());
+        let upstreams = read(&self.upstreams);
+        let hit = |of: &AddressOf| of().is_some_and(|address| range.contains(address));
+        let out = |of: &AddressOf| {
+            let gone = |address| range.contains(address) || list.is_banned(address, now);
+            of().is_some_and(gone)
+        };
+        let mut well = healthy.iter().filter_map(|place| upstreams.get(*place)).peekable();
+        upstreams.iter().any(hit)
+            && if well.peek().is_some() { well.all(out) } else { upstreams.iter().all(out) }
+    }
+}
+
+impl Bans for HostBans {
+    fn ban(&self, range: AddressRange, healthy: &[usize]) -> Result<(), BanRefusal> {
+        let covers = |proxy: &IpNet| range.contains(proxy.addr()) || addresses::has(proxy, range.address());
+        if read(&self.proxies).iter().any(covers) {
+            return Err(BanRefusal::Proxy);
+        }
+        if self.takes_last(&range, healthy) {
+            return Err(BanRefusal::LastUpstream);
+        }
+        let banned = write(&self.list).ban(range, unix_time());
+        if !banned {
+            return Err(BanRefusal::TooMany);
+        }
+        self.made.send_modify(|made| *made = made.wrapping_add(1));
+        Ok(())
+    }
+
+    fn unban(&self, range: &AddressRange) {
+        write(&self.list).unban(range);
+    }
+
+    fn list(&self) -> Vec<String> {
+        read(&self.list).list(unix_time())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn range(text: &str) -> AddressRange {
+        AddressRange::parse(text).unwrap()
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn trusted_proxies_and_this_machine_are_never_banned() {
+        let bans = HostBans::default();
+        bans.ban(range("198.51.100.0/24"), &[]).unwrap();
+        assert!(bans.is_banned(ip("198.51.100.9")) && bans.is_banned(ip("::ffff:198.51.100.9")));
+        bans.trust(vec!["198.51.100.8/31".parse().unwrap(), "2001:db8:1::/48".parse().unwrap()]);
+        assert!(!bans.is_banned(ip("198.51.100.9")), "a proxy that became trusted later");
+        for proxy in ["198.51.100.8", "198.51.0.0/16", "2001:db8:1::7", "2001:db8::/32"] {
+            assert_eq!(bans.ban(range(proxy), &[]), Err(BanRefusal::Proxy), "{proxy}");
+        }
+        assert!(!bans.is_banned(ip("127.0.0.1")) && !bans.is_banned(ip("::1")));
+        bans.unban(&range("198.51.100.0/24"));
+        assert!(bans.list().is_empty() && !bans.is_banned(ip("198.51.100.1")));
+    }
+
+    #[tokio::test]
+    async fn an_open_connection_learns_of_its_ban() {
+        let bans = Arc::new(HostBans::default());
+        let waiting = tokio::spawn({
+            let bans = bans.clone();
+            async move { bans.banned(ip("192.0.2.7")).await }
+        });
+        tokio::task::yield_now().await;
+        bans.ban(range("192.0.2.8"), &[]).unwrap();
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        bans.ban(range("192.0.2.0/24"), &[]).unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(5), waiting).await.unwrap().unwrap();
+    }
+}

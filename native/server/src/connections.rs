@@ -1,0 +1,135 @@
+//! Accepts connections, and serves each until it ends.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rootlight_limits::processors;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tracing::debug;
+
+use super::http;
+use super::metered::Metered;
+use super::places::{ClientConnection, Places, Ticket};
+use super::shared::{Shared, stopped};
+use super::sockets::Listener;
+use super::stream::Stream;
+use crate::metrics::{Counted, Rejection, metrics};
+
+/// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The number of bytes buffered for a connection besides bodies; also the longest request head.
+const BUFFER_BYTES: usize = 16 * 1024;
+
+/// What serves the connections of all listeners.
+#[derive(Clone)]
+pub(super) struct Connections {
+    pub(super) shared: Arc<Shared>,
+    pub(super) places: Arc<Places>,
+    pub(super) tls: Option<TlsAcceptor>,
+}
+
+impl Connections {
+    /// Accepts connections for ever, and serves each one once there is a place for it.
+    pub(super) async fn accept(&self, listener: &Listener) {
+        processors::join();
+        loop {
+            match listener.accept().await {
+                // A banned client learns nothing, and takes no place.
+                Ok((_, Some(address))) if self.is_banned(address) => {}
+                Ok((stream, address)) => {
+                    let connection = match address {
+                        Some(address) => ClientConnection::from(address),
+                        None => ClientConnection::over_unix(),
+                    };
+                    let ticket = self.places.enter(&connection).await;
+                    self.spawn(stream, connection, ticket);
+                }
+                Err(failure) => {
+                    debug!(%failure, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn is_banned(&self, address: IpAddr) -> bool {
+        self.shared.bans.as_ref().is_some_and(|bans| bans.is_banned(address))
+    }
+
+    fn spawn(&self, stream: Stream, connection: Arc<ClientConnection>, ticket: Ticket) {
+        let connections = self.clone();
+        tokio::spawn(async move {
+            let open = Counted::one(&metrics().connections);
+            if let Some(stream) = connections.secured(stream, &connection).await {
+                connections.serve(stream, connection).await;
+            }
+            drop((ticket, open));
+        });
+    }
+
+    /// Does the TLS handshake, if the server has a certificate and the client does not use a Unix socket. It has the same
+    /// time limit as the head of a request.
+    async fn secured(&self, stream: Stream, connection: &ClientConnection) -> Option<Stream> {
+        let (stream, acceptor) = match (stream, &self.tls) {
+            (Stream::Tcp(stream), Some(acceptor)) => (stream, acceptor),
+            (stream, _) => return Some(stream),
+        };
+        let mut stop = self.shared.stop.clone();
+        // Boxed, because connections without TLS need not keep memory for it.
+        let shaken = tokio::select! {
+            shaken = timeout(self.shared.limits.head_timeout, Box::pin(acceptor.accept(stream))) => shaken,
+            () = connection.close_requested() => return None,
+            () = stopped(&mut stop) => return None,
+        };
+        match shaken {
+            Ok(Ok(stream)) => return Some(Stream::Tls(Box::new(stream))),
+            Ok(Err(failure)) => debug!(%failure, "TLS handshake failed"),
+            Err(_) => debug!("TLS handshake took too long"),
+        }
+        metrics().rejected(Rejection::Handshake);
+        None
+    }
+
+    async fn serve(&self, stream: Stream, connection: Arc<ClientConnection>) {
+        let mut builder = hyper::server::conn::http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(self.shared.limits.head_timeout);
+        // A client may end its side after its last request, and wait for the answer.
+        builder.max_buf_size(BUFFER_BYTES).half_close(true);
+        let (shared, client) = (self.shared.clone(), connection.clone());
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (shared, client) = (shared.clone(), client.clone());
+            async move { Ok::<_, Infallible>(http::handle(&shared, &client, request.map(Body::new)).await) }
+        });
+        let io = TokioIo::new(Metered::new(stream, connection.clone()));
+        let exchange = builder.serve_connection(io, service).with_upgrades();
+        let (mut stop, write_timeout) = (self.shared.stop.clone(), self.shared.limits.write_timeout);
+        tokio::pin!(exchange);
+        let ended = tokio::select! {
+            ended = exchange.as_mut() => ended,
+            () = stopped(&mut stop) => {
+                exchange.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = exchange => ended,
+                    () = connection.stalled(write_timeout) => Ok(()),
+                }
+            }
+            () = connection.stalled(write_timeout) => {
+                debug!("a client does not read its answers");
+                Ok(())
+            }
+            () = connection.close_requested() => Ok(()),
+        };
+        if let Err(failure) = ended {
+            debug!(%failure, "connection ended");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! HTTP: methods, content types, sizes, CORS, status codes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rootlight::rpc::envelope::{Id, write_error};
+use rootlight_limits::caller_id::Peer;
+use tracing::{Instrument as _, Span, debug, debug_span};
+
+use super::access::{Access, Sender};
+use super::body::{self, Unread};
+use super::coding::{self, Coding};
+use super::compress;
+use super::grounds::Grounds;
+use super::handshake::{self, Handshake};
+use super::page::Page;
+use super::places::ClientConnection;
+use super::probe::{self, Probed};
+use super::proxies::Client;
+use super::read::read;
+use super::refusal::{self, INVALID_REQUEST};
+use super::request_id;
+use super::shared::Shared;
+use super::tenant::Tenant;
+use super::way_out::{JSON, Leaving, Reply, leave};
+use super::ws;
+use crate::metrics::{Counted, Watch, metrics};
+use crate::service::{Caller, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Terms, write};
+
+/// The HTTP methods named in `Allow` headers and in preflight answers.
+const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
+
+/// Answers any request. The path of a POST matters only if the server has a base path or keys.
+pub(crate) async fn handle(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    request: Request,
+) -> axum::http::Response<Leaving> {
+    let rules = shared.live.rules();
+    let client = rules.proxies.client(connection, request.headers());
+    let id = request_id::id(request.headers(), client.proxied);
+    // The path is not logged, because it may contain a key.
+    let span = debug_span!("request", id = id.to_str().unwrap_or_default());
+    connection.asks_as(client.peer);
+    // The future is boxed, so that hyper and tracing move a pointer and not the whole future.
+    let admitted = Box::pin(admit(shared, connection, &rules.access, client, request));
+    let mut reply = admitted.instrument(span.clone()).await;
+    let is_probe = reply.head().extensions.get::<Probed>().is_some();
+    reply.headers_mut().insert(request_id::HEADER, id);
+    let response = leave(connection, reply).await;
+    let status = response.status().as_u16();
+    if !is_probe {
+        metrics().responded(status);
+    }
+    debug!(parent: &span, status, "response");
+    response
+}
+
+/// Answers a request if its page may read the answer.
+async fn admit(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    access: &Access,
+    client: Client,
+    request: Request,
+) -> Reply {
+    if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.peer.address)) {
+        return refusal::banned().into();
+    }
+    let origin = request.headers().get(header::ORIGIN).is_some();
+    let authority = request.uri().authority().map(|a| a.as_str().to_owned());
+    let sender = match access.check(request.headers(), authority.as_deref()) {
+        Ok(sender) => sender,
+        Err(refusal) => return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()).into(),
+    };
+    let cors = if origin { access.allow_origin(request.headers()) } else { None };
+    let mut reply = route(shared, connection, client, sender, request).await;
+    if let Some((origin, varies)) = cors {
+        add_cors(reply.headers_mut(), origin, varies);
+    }
+    reply
+}
+
+async fn route(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    client: Client,
+    sender: Sender,
+    request: Request,
+) -> Reply {
+    let websocket = wants_websocket(request.headers());
+    if *request.method() == Method::GET
+        && !websocket
+        && let Some(probed) = probe::answer(shared, request.uri().path(), sender.foreign_page().is_some())
+    {
+        return probed.into();
+    }
+    if !websocket && let Some(shown) = page(shared, &request) {
+        return Reply::free(shown);
+    }
+    match *request.method() {
+        Method::OPTIONS => return preflight(request.headers()).into(),
+        Method::GET if websocket => {}
+        Method::POST => {}
+        _ => return not_allowed(shared.page.as_ref()).into(),
+    }
+    let path = request.uri().path();
+    let tenant = match shared.entry.admit(path, request.headers(), &client).await {
+        Ok(tenant) => tenant,
+        Err(refusal) => {
+            let _work = connection.work();
+            return refusal.response_to(request).await.into();
+        }
+    };
+    let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
+    let all_pages = matches!(sender, Sender::Admitted(_));
+    let terms = Terms { batch_limit: Some(shared.limits.batch), all_pages, ..terms };
+    let operator = terms.operator;
+    let caller = Caller::on(client.peer, sender.foreign_page(), terms);
+    connection.asks_as(caller.peer);
+    match *request.method() {
+        Method::POST => post(shared, connection, &caller, tenant, request).await,
+        _ => {
+            connection.belongs_to(client.peer);
+            let grounds = Grounds::new(&request, &client, sender, operator);
+            upgrade(shared, connection, caller, (grounds, tenant), request).await.into()
+        }
+    }
+}
+
+async fn post(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    caller: &Caller,
+    tenant: Option<Tenant>,
+    request: Request,
+) -> Reply {
+    if !is_json(request.headers()) {
+        let text = "content type must be application/json";
+        return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text).into();
+    }
+    let _work = connection.work();
+    let coding = coding::preferred(request.headers());
+    let (body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
+        Ok(read) => read,
+        Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
+    };
+    let began = Instant::now();
+    let Some(message) = read(shared, caller, body).await else {
+        return error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "Internal server error").into();
+    };
+    let mut standing = None;
+    if let Some(tenant) = tenant {
+        standing = match tenant.charge(&message).await {
+            Ok(standing) => standing,
+            Err(refused) => return refused.response().into(),
+        };
+    }
+    let watch = Watch::start(&message, began);
+    let answered = shared.service.answer_to(&caller.taking_pieces(), message).await;
+    watch.end(&answered);
+    drop(held);
+    let mut reply = answer(shared, caller.peer, answered, coding).await;
+    if let Some(standing) = standing {
+        refusal::add_standing(reply.headers_mut(), &standing);
+    }
+    reply
+}
+
+/// The response with an answer of the service.
+async fn answer(shared: &Shared, peer: Peer, answered: HeldReply, coding: Option<Coding>) -> Reply {
+    let HeldReply { reply, held, pieces, .. } = answered;
+    if let Some(pieces) = pieces {
+        return Reply::in_pieces(pieces);
+    }
+    let nothing = || StatusCode::NO_CONTENT.into_response().into();
+    let Some(reply) = reply else { return nothing() };
+    let status = if reply.is_unusable() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let Some(text) = write(reply, peer.asker()).await else { return nothing() };
+    let plain = text.into_bytes();
+    let (body, coding) = match coding.filter(|_| plain.len() >= compress::LEAST_BYTES) {
+        Some(coding) => match compress::encode(coding, shared, peer, plain).await {
+            Ok(body) => (body, Some(coding.name())),
+            Err(plain) => (plain, None),
+        },
+        None => (plain, None),
+    };
+    let mut reply = Reply::answer(status, body.into(), held);
+    reply.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if let Some(coding) = coding {
+        reply.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+    }
+    reply
+}
+
+fn refused_body(refusal: Unread, limit: usize) -> Response {
+    let text = refusal.to_string();
+    let mut response = match refusal {
+        Unread::TooLong => {
+            let text = format!("Request size limit of {limit} bytes exceeded");
+            error(StatusCode::PAYLOAD_TOO_LARGE, LIMIT_EXCEEDED, &text)
+        }
+        Unread::TooSlow => error(StatusCode::REQUEST_TIMEOUT, INVALID_REQUEST, &text),
+        Unread::NoRoom => error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, &text),
+        Unread::Broken => error(StatusCode::BAD_REQUEST, INVALID_REQUEST, &text),
+    };
+    // The rest of the body may be unread, so the connection cannot be used again.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Upgrades to WebSocket on `/` and `/websocket`, where the reference node and most tools expect it.
+async fn upgrade(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    caller: Caller,
+    (grounds, tenant): (Grounds, Option<Tenant>),
+    request: Request,
+) -> Response {
+    let path = shared.entry.inside(request.uri().path());
+    // A path with a key was checked with the key.
+    if tenant.is_none() && !matches!(path, Some("" | "/" | "/websocket")) {
+        return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
+    }
+    let (mut parts, _) = request.into_parts();
+    let handshake = match Handshake::read(&mut parts).await {
+        Ok(handshake) => handshake,
+        Err(response) => return response,
+    };
+    let most = shared.limits.websockets_per_key;
+    let counted = tenant.as_ref().map(|tenant| shared.key_sockets.enter(tenant.owner(), most)).transpose();
+    let counted = match counted {
+        Ok(counted) => counted,
+        Err(refusal) => return refusal.response(&Id::Unknown),
+    };
+    let Some(ticket) = shared.websockets.enter_or_refuse(connection).await else {
+        return error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, "too many WebSocket connections");
+    };
+    let (shared, connection) = (shared.clone(), connection.clone());
+    let (response, upgrade) = handshake.accept();
+    let run = async move {
+        let upgraded = match upgrade.await {
+            Ok(upgraded) => upgraded,
+            Err(failure) => return debug!(%failure, "websocket upgrade failed"),
+        };
+        let socket = handshake::open(upgraded, &shared.limits).await;
+        let open = Counted::one(&metrics().websockets);
+        connection.takes_messages();
+        ws::run(socket, shared, connection, caller, (grounds, tenant)).await;
+        drop((ticket, counted, open));
+    };
+    tokio::spawn(run.instrument(Span::current()));
+    response
+}
+
+/// Answers `OPTIONS` with 204 and the headers that a browser requires before it lets a page POST JSON.
+///
+/// tower-http's `CorsLayer` would not replace this: it answers every `OPTIONS` request before `Host` and `Origin` are
+/// checked, with 200 and without `Allow`, and the rules for origins would still be ours.
+fn preflight(request: &HeaderMap) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ALLOW, VERBS);
+    if request.contains_key(header::ORIGIN) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, VERBS);
+        headers
+            .insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type, accept"));
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        // Chrome asks before a public page may reach a private address.
+        if request.contains_key("access-control-request-private-network") {
+            headers.insert("access-control-allow-private-network", HeaderValue::from_static("true"));
+        }
+    }
+    response
+}
+
+/// Adds the headers that let a page read the answer. Upgrades do not need them.
+fn add_cors(headers: &mut HeaderMap, origin: HeaderValue, varies: bool) {
+    if headers.contains_key(header::UPGRADE) {
+        return;
+    }
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    let exposed = "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id";
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(exposed));
+    if varies {
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+    }
+}
+
+/// Answers a browser that asks for a file of the page. Files need no key: they are the same for everybody.
+fn page(shared: &Shared, request: &Request) -> Option<Response> {
+    let path = shared.entry.inside(request.uri().path())?;
+    let page = shared.page.as_ref()?;
+    if path.is_empty() {
+        // The page names its files relative to its own address, which must end with a slash.
+        page.answer(request.method(), "/", request.headers())?;
+        let location = HeaderValue::try_from(format!("{}/", shared.entry.base_path)).ok()?;
+        return Some((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response());
+    }
+    page.answer(request.method(), path, request.headers())
+}
+
+fn not_allowed(page: Option<&Page>) -> Response {
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, Page::hint(page));
+    response.headers_mut().insert(header::ALLOW, VERBS);
+    response
+}
+
+/// An HTTP error with a JSON-RPC error response as its body, so that clients that read bodies see the reason.
+fn error(status: StatusCode, code: i32, message: &str) -> Response {
+    json(status, write_error(&Id::Unknown, code, message))
+}
+
+fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = (status, body.into()).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// Whether the content type is `application/json` or `application/json-rpc`, ignoring case and parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let kind = text.split(';').next().unwrap_or("").trim();
+    kind.eq_ignore_ascii_case("application/json") || kind.eq_ignore_ascii_case("application/json-rpc")
+}
+
+fn wants_websocket(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    upgrade.split(',').any(|token| token.trim().eq_ignore_ascii_case("websocket"))
+}

@@ -1,0 +1,273 @@
+//! The counters of a key.
+
+use std::collections::BTreeMap;
+
+use rootlight_limits::unix_time::DAY;
+use serde::{Deserialize, Serialize};
+
+use super::gcra::{Gcra, Rate};
+use super::rules::Rules;
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// What a message asks of a key's limits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// Requests in the message.
+    pub requests: u32,
+    /// What they weigh together.
+    pub weight: u64,
+    /// The requests by namespace of their methods.
+    pub classes: Vec<(&'static str, u32)>,
+}
+
+/// What a key has been used for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Usage {
+    /// Requests within the limits.
+    pub requests: u64,
+    /// What they weighed.
+    pub weight: u64,
+    /// Messages that were refused because of a limit.
+    pub refused: u64,
+    /// The requests by namespace of their methods.
+    pub classes: BTreeMap<String, u64>,
+    /// The day of [`Self::today`], in days since 1970.
+    pub day: u64,
+    /// Requests of that day.
+    pub today: u64,
+}
+
+impl Usage {
+    /// Begins a day, if it is another one than that of the counts.
+    fn begin_day(&mut self, today: u64) {
+        let (day, kept) = day_of(self.day, today);
+        self.day = day;
+        if !kept {
+            self.today = 0;
+        }
+    }
+}
+
+/// The day to count on, and whether the count of a day belongs to it: a clock that was set back must not give a second quota
+/// for the day. A day that lies further ahead than the next one was never there: what a wrong clock counted on it is of
+/// today, so that it ends with today.
+pub const fn day_of(counted: u64, today: u64) -> (u64, bool) {
+    if counted < today {
+        (today, false)
+    } else if counted > today.saturating_add(1) {
+        (today, true)
+    } else {
+        (counted, true)
+    }
+}
+
+/// The period of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// Requests per second.
+    Second,
+    /// Requests of a day (UTC).
+    Day,
+}
+
+/// How much of a limit is left, for the `x-ratelimit-*` headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Requests that may come at once, or in a day.
+    pub limit: u64,
+    /// Requests that may still come.
+    pub remaining: u64,
+    /// Seconds until the whole limit is available, rounded up.
+    pub reset: u64,
+}
+
+/// A limit that a message exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded {
+    /// The limit.
+    pub window: Window,
+    /// How much of it is left.
+    pub standing: Standing,
+    /// Seconds after which the same message fits, rounded up; at least 1.
+    pub retry_after: u64,
+}
+
+/// The present time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    /// Nanoseconds of a clock that never goes back.
+    pub(super) nanos: u64,
+    /// Seconds since 1970.
+    pub(super) seconds: u64,
+}
+
+/// The counters of a key.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    gcra: Gcra,
+    usage: Usage,
+    /// Whether the usage has changed since it was last stored.
+    changed: bool,
+}
+
+impl Meter {
+    /// Continues from the stored usage.
+    pub(super) fn new(usage: Usage) -> Self {
+        Self { gcra: Gcra::default(), usage, changed: false }
+    }
+
+    /// Starts the limit per second anew, because its numbers have changed: the time that it holds depends on them.
+    pub(super) fn forget_rate(&mut self) {
+        self.gcra = Gcra::default();
+    }
+
+    /// What the key has been used for.
+    pub(super) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// The usage, if it has changed since the last call.
+    pub(super) fn take_changed(&mut self) -> Option<Usage> {
+        std::mem::take(&mut self.changed).then(|| self.usage.clone())
+    }
+
+    /// Counts a message. Returns what is left of the limit that matters most: requests per second, else of the day;
+    /// `None` without limits.
+    ///
+    /// # Errors
+    /// The message exceeds a limit. It counts as refused only.
+    pub(super) fn take(
+        &mut self,
+        rules: &Rules,
+        charge: &Charge,
+        now: Moment,
+    ) -> Result<Option<Standing>, Exceeded> {
+        self.changed = true;
+        let taken = self.admit(rules, charge, now);
+        match &taken {
+            Ok(_) => self.count(charge),
+            Err(_) => self.usage.refused = self.usage.refused.saturating_add(1),
+        }
+        taken
+    }
+
+    fn admit(&mut self, rules: &Rules, charge: &Charge, now: Moment) -> Result<Option<Standing>, Exceeded> {
+        let today = now.seconds / DAY;
+        self.usage.begin_day(today);
+        let requests = u64::from(charge.requests);
+        let mut standing = None;
+        if let Some(limit) = rules.per_day {
+            let reset = DAY.saturating_sub(now.seconds % DAY);
+            let left = limit.saturating_sub(self.usage.today);
+            let day = |remaining| Standing { limit, remaining, reset };
+            if requests > left {
+                let (window, standing) = (Window::Day, day(left));
+                return Err(Exceeded { window, standing, retry_after: reset });
+            }
+            standing = Some(day(left.saturating_sub(requests)));
+        }
+        if let Some(per_second) = rules.per_second {
+            let rate = Rate::new(per_second, rules.burst());
+            let taken = self.gcra.take(rate, charge.weight, now.nanos);
+            let left = self.gcra.left(rate, now.nanos);
+            let (limit, reset) = (rate.burst(), left.full_in.div_ceil(SECOND));
+            let second = Standing { limit, remaining: left.requests, reset };
+            if let Err(wait) = taken {
+                let retry_after = wait.div_ceil(SECOND).max(1);
+                return Err(Exceeded { window: Window::Second, standing: second, retry_after });
+            }
+            standing = Some(second);
+        }
+        Ok(standing)
+    }
+
+    fn count(&mut self, charge: &Charge) {
+        let usage = &mut self.usage;
+        let requests = u64::from(charge.requests);
+        usage.requests = usage.requests.saturating_add(requests);
+        usage.today = usage.today.saturating_add(requests);
+        usage.weight = usage.weight.saturating_add(charge.weight);
+        for (class, requests) in &charge.classes {
+            match usage.classes.get_mut(*class) {
+                Some(count) => *count = count.saturating_add(u64::from(*requests)),
+                None => _ = usage.classes.insert((*class).to_owned(), u64::from(*requests)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn charge(requests: u32) -> Charge {
+        Charge { requests, weight: requests.into(), classes: vec![("eth", requests)] }
+    }
+
+    fn at(seconds: u64) -> Moment {
+        Moment { nanos: seconds * SECOND, seconds }
+    }
+
+    #[test]
+    fn a_day_ends_at_midnight_utc_and_a_batch_that_does_not_fit_takes_nothing() {
+        let rules = Rules { per_day: Some(10), ..Rules::default() };
+        let mut meter = Meter::default();
+        let noon = at(20_000 * DAY + DAY / 2);
+        let standing = meter.take(&rules, &charge(8), noon).unwrap().unwrap();
+        assert_eq!(standing, Standing { limit: 10, remaining: 2, reset: DAY / 2 });
+        let refused = meter.take(&rules, &charge(3), noon).unwrap_err();
+        assert_eq!(
+            (refused.window, refused.retry_after, refused.standing.remaining),
+            (Window::Day, DAY / 2, 2)
+        );
+        assert!(meter.take(&rules, &charge(2), noon).is_ok());
+        assert!(meter.take(&rules, &charge(1), at(20_000 * DAY + DAY - 1)).is_err());
+        assert!(meter.take(&rules, &charge(10), at(20_001 * DAY)).is_ok());
+        assert!(meter.take(&rules, &charge(1), noon).is_err(), "the clock was set back");
+        let usage = meter.usage();
+        assert_eq!((usage.requests, usage.refused, usage.classes["eth"], usage.today), (20, 3, 20, 10));
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_blocks_a_quota_until_the_end_of_the_day_at_most() {
+        let rules = Rules { per_day: Some(10), ..Rules::default() };
+        for ahead in [1, 2, 3, 365, 100_000] {
+            let mut meter = Meter::default();
+            let today = 20_000;
+            assert!(meter.take(&rules, &charge(7), at((today + ahead) * DAY)).is_ok());
+            // The clock is right again, and the program may be started anew.
+            let mut meter = Meter::new(meter.usage().clone());
+            assert!(meter.take(&rules, &charge(3), at(today * DAY)).is_ok(), "{ahead} days");
+            assert!(meter.take(&rules, &charge(1), at(today * DAY + 1)).is_err(), "{ahead} days");
+            let healed = if ahead == 1 { today + 2 } else { today + 1 };
+            assert!(meter.take(&rules, &charge(10), at(healed * DAY)).is_ok(), "{ahead} days");
+            assert!(meter.take(&rules, &charge(1), at(healed * DAY + 1)).is_err(), "{ahead} days");
+        }
+    }
+
+    #[test]
+    fn what_the_rate_refuses_does_not_count_for_the_day() {
+        let rules = Rules { per_day: Some(3), per_second: Some(1), burst: Some(1), ..Rules::default() };
+        let mut meter = Meter::default();
+        assert!(meter.take(&rules, &charge(1), at(DAY)).is_ok());
+        for _ in 0..10 {
+            let refused = meter.take(&rules, &charge(1), at(DAY)).unwrap_err();
+            assert_eq!((refused.window, refused.retry_after), (Window::Second, 1));
+        }
+        assert!(meter.take(&rules, &charge(1), at(DAY + 1)).is_ok());
+        assert!(meter.take(&rules, &charge(1), at(DAY + 2)).is_ok());
+        assert_eq!(meter.take(&rules, &charge(1), at(DAY + 3)).unwrap_err().window, Window::Day);
+    }
+
+    #[test]
+    fn usage_is_stored_only_when_it_has_changed() {
+        let mut meter = Meter::default();
+        assert!(meter.take_changed().is_none());
+        meter.take(&Rules::default(), &charge(2), at(DAY)).unwrap();
+        assert_eq!(meter.take_changed().unwrap().requests, 2);
+        assert!(meter.take_changed().is_none());
+    }
+}

@@ -1,0 +1,127 @@
+//! A socket that counts the bytes read and written, to limit memory and detect clients that do not read their answers.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rootlight_limits::budget::NO_ROOM;
+use rootlight_limits::processors;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::places::ClientConnection;
+use super::stream::Stream;
+use crate::metrics::metrics;
+
+/// The number of bytes written at a time, and read or written between two pauses in which the thread serves other
+/// connections. Copying a body of megabytes takes milliseconds; over loopback the writer also does the work of the
+/// receiving socket.
+const PIECE: usize = 128 * 1024;
+
+/// A socket that reports the bytes read and written to its [`ClientConnection`].
+#[derive(Debug)]
+pub(crate) struct Metered {
+    stream: Stream,
+    connection: Arc<ClientConnection>,
+    /// The number of bytes read and written since the last pause.
+    moved: usize,
+}
+
+impl Metered {
+    /// Reports the bytes of `stream` to `connection`.
+    pub(crate) fn new(stream: Stream, connection: Arc<ClientConnection>) -> Self {
+        Self { stream, connection, moved: 0 }
+    }
+
+    fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.connection.wrote(bytes);
+            metrics().sent.inc_by(bytes as u64);
+            self.moved = self.moved.saturating_add(bytes);
+        }
+        written
+    }
+
+    /// Whether the task has to let others run first; it is woken at once.
+    fn pauses(&mut self, context: &Context<'_>) -> bool {
+        let pauses = self.moved >= PIECE;
+        if pauses {
+            self.moved = 0;
+            context.waker().wake_by_ref();
+        }
+        pauses
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        processors::join();
+        if self.pauses(context) {
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let bytes = buffer.filled().len().saturating_sub(before);
+        self.moved = self.moved.saturating_add(bytes);
+        if bytes > 0 {
+            metrics().received.inc_by(bytes as u64);
+        }
+        if !self.connection.received(bytes) {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, NO_ROOM)));
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.pauses(context) {
+            return Poll::Pending;
+        }
+        let piece = bytes.get(..PIECE).unwrap_or(bytes);
+        let written = Pin::new(&mut self.stream).poll_write(context, piece);
+        self.count(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let Some(long) = parts.iter().find(|part| !part.is_empty()).filter(|part| part.len() > PIECE) {
+            return self.poll_write(context, long);
+        }
+        if self.pauses(context) {
+            return Poll::Pending;
+        }
+        // Parts after a short first one are written with it as far as they are short too.
+        let mut bytes = 0_usize;
+        let short = parts.iter().take_while(|part| {
+            bytes = bytes.saturating_add(part.len());
+            bytes <= PIECE
+        });
+        let short = parts.get(..short.count()).unwrap_or(parts);
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, short);
+        self.count(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,143 @@
+//! How long messages take, by method.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock};
+
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use rootlight::rpc::Message;
+use rootlight::rpc::server::methods;
+
+/// Upper bounds of the buckets, in seconds. Look-ups take some microseconds, and a message at most a minute.
+const BUCKETS: [f64; 12] =
+    [0.000_05, 0.000_1, 0.000_25, 0.001, 0.002_5, 0.01, 0.05, 0.25, 1.0, 2.5, 5.0, 30.0];
+
+/// The label of messages with several calls.
+const BATCH: &str = "batch";
+/// The label of messages whose method does not exist.
+const OTHER: &str = "other";
+
+/// The values of the label `outcome`: a result, or an error.
+const OUTCOMES: [&str; 2] = ["ok", "error"];
+
+type Labels = [(&'static str, &'static str); 2];
+
+/// Makes the histograms of one family.
+#[derive(Debug, Clone)]
+struct Buckets;
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(BUCKETS)
+    }
+}
+
+/// The labels: [`BATCH`], [`OTHER`] and the methods of the table by name.
+static LABELS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut names: Vec<&'static str> = methods().map(|method| method.name).collect();
+    names.sort_unstable();
+    [BATCH, OTHER].into_iter().chain(names).collect()
+});
+
+/// The place of the label of a message.
+pub(super) fn place(message: &Message) -> usize {
+    if message.is_batch() {
+        return 0;
+    }
+    let row = message.calls().next().and_then(|call| call.row);
+    let names = LABELS.get(2..).unwrap_or_default();
+    row.and_then(|row| names.binary_search(&row.name).ok()).map_or(1, |at| at.saturating_add(2))
+}
+
+/// How often a method was called since the start of the process.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct MethodCount {
+    /// The name in the method table; `batch` for messages with several calls, `other` for unknown methods.
+    pub method: &'static str,
+    /// Messages that got a result.
+    pub answered: u64,
+    /// Messages that got an error.
+    pub failed: u64,
+}
+
+/// The times of messages.
+#[derive(Debug)]
+pub(super) struct Messages {
+    family: Family<Labels, Histogram, Buckets>,
+    /// The histograms of each label, by outcome. A method that nobody calls has none.
+    histograms: Vec<[OnceLock<Histogram>; 2]>,
+    /// The number of messages in each: the library does not tell it.
+    counts: Vec<[AtomicU64; 2]>,
+    /// Messages that are being answered.
+    pub(super) in_flight: Gauge,
+}
+
+impl Messages {
+    /// Adds the metrics to a registry.
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let (family, in_flight) = (Family::new_with_constructor(Buckets), Gauge::default());
+        let help = "Time from the receipt of a message to its answer, in seconds, by method: batch for several calls, \
+                    other for unknown methods";
+        registry.register("rpc_duration_seconds", help, family.clone());
+        registry.register("rpc_in_flight", "Messages that are being answered", in_flight.clone());
+        let histograms = LABELS.iter().map(|_| Default::default()).collect();
+        let counts = LABELS.iter().map(|_| Default::default()).collect();
+        Self { family, histograms, counts, in_flight }
+    }
+
+    /// Records the time of a message with the label at this place.
+    pub(super) fn observe(&self, place: usize, failed: bool, seconds: f64) {
+        let outcome = usize::from(failed);
+        let slot = self.histograms.get(place).and_then(|of| of.get(outcome));
+        let count = self.counts.get(place).and_then(|of| of.get(outcome));
+        let (Some(slot), Some(count), Some(method), Some(outcome)) =
+            (slot, count, LABELS.get(place), OUTCOMES.get(outcome))
+        else {
+            return;
+        };
+        let labels = [("method", *method), ("outcome", *outcome)];
+        slot.get_or_init(|| self.family.get_or_create_owned(&labels)).observe(seconds);
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The labels that messages had, with the number of those that got a result, and of those that got an error.
+    pub(super) fn counts(&self) -> Vec<MethodCount> {
+        let each = LABELS.iter().zip(&self.counts).map(|(method, [answered, failed])| MethodCount {
+            method,
+            answered: answered.load(Ordering::Relaxed),
+            failed: failed.load(Ordering::Relaxed),
+        });
+        each.filter(|count| count.answered > 0 || count.failed > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::read;
+
+    #[test]
+    fn the_label_of_a_message_is_the_name_in_the_method_table() {
+        let label = |message: &str| LABELS[place(&read(message.as_bytes()))];
+        for (message, expected) in [
+            (r#"{"method":"eth_call"}"#, "eth_call"),
+            (r#"{"method":"eth_\u0063all"}"#, "eth_call"),
+            (r#"{"params":[{"method":"no"},"method"],"id":"a\"b:","method":"eth_chainId"}"#, "eth_chainId"),
+            (r#"{"method":"eth_call2"}"#, OTHER),
+            (r#"{"method":""}"#, OTHER),
+            (r#"{"params":["method","eth_call"]}"#, OTHER),
+            ("[]", BATCH),
+            (r#"[{"method":"eth_call"}]"#, BATCH),
+            ("{", OTHER),
+        ] {
+            assert_eq!(label(message), expected, "{message}");
+        }
+        for method in methods() {
+            for name in [method.name].iter().chain(method.aliases) {
+                assert_eq!(label(&format!(r#"{{"method":"{name}"}}"#)), method.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The state of the process when its metrics are asked for.
+
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use rootlight_limits::unix_time::unix_time;
+
+use crate::keys::Usage;
+use crate::service::{Health, Vitals};
+
+/// When the process started to count: its first use of metrics, at the start of the server.
+static START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), unix_time()));
+
+/// The state that is not counted but read.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(super) health: Health,
+    pub(super) vitals: Vitals,
+    /// The use of each key, by its id.
+    pub(super) keys: Vec<(String, Usage)>,
+    /// Resident memory of the process, in bytes; `None` on systems that do not tell.
+    pub(super) resident: Option<u64>,
+    /// Seconds since the start of the server.
+    pub(super) uptime: f64,
+    /// The start of the server, in seconds since 1970.
+    pub(super) started: u64,
+    /// Now, in seconds since 1970.
+    pub(super) now: u64,
+}
+
+impl Sample {
+    /// Begins to measure the time since the start.
+    pub(crate) fn begin() {
+        LazyLock::force(&START);
+    }
+
+    /// Takes a sample.
+    pub(crate) fn new(health: Health, vitals: Vitals, keys: Vec<(String, Usage)>) -> Self {
+        let (start, started) = *START;
+        let (uptime, now) = (start.elapsed().as_secs_f64(), unix_time());
+        Self { health, vitals, keys, resident: resident(), uptime, started, now }
+    }
+}
+
+/// Resident memory of this process in bytes, on Linux.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}

@@ -1,0 +1,202 @@
+//! The metrics as text.
+
+use std::fmt::{self, Debug};
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeMetric;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::Registry;
+
+use super::recorded::{PREFIX, metrics};
+use super::sample::Sample;
+use crate::service::UpstreamVitals;
+
+/// The content type of [`render`]: OpenMetrics, which Prometheus has read since 2.5.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The most keys with metrics of their own; the others are counted together, as `other`.
+const KEYS: usize = 200;
+
+type Labels = Vec<(&'static str, String)>;
+type Gauges = Family<Labels, Gauge>;
+type Counters = Family<Labels, Counter>;
+
+/// All metrics of the process with the state of a sample, and those that a service adds.
+///
+/// # Errors
+/// None in practice: writing to a text does not fail.
+pub(crate) fn render(sample: &Sample, more: impl FnOnce(&mut Registry)) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    encode_registry(&mut text, &metrics().registry)?;
+    let mut registry = Registry::with_prefix(PREFIX);
+    chain(&mut registry, sample);
+    upstreams(&mut registry, &sample.vitals.upstreams);
+    keys(&mut registry, sample);
+    more(&mut registry);
+    let build = Gauges::default();
+    build.get_or_create_owned(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
+    registry.register("build_info", "The version of the program", build);
+    add(
+        &mut registry,
+        "uptime_seconds",
+        "Time since the start of the server",
+        ConstGauge::new(sample.uptime),
+    );
+    encode_registry(&mut text, &registry)?;
+    let mut process = Registry::with_prefix("process");
+    let started = ConstGauge::new(whole(sample.started));
+    add(&mut process, "start_time_seconds", "Start of the server, in seconds since 1970", started);
+    if let Some(bytes) = sample.resident {
+        add(&mut process, "resident_memory_bytes", "Resident memory", ConstGauge::new(whole(bytes)));
+    }
+    encode_registry(&mut text, &process)?;
+    encode_eof(&mut text)?;
+    Ok(text)
+}
+
+fn add(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    metric: impl EncodeMetric + Send + Sync + Debug + 'static,
+) {
+    registry.register(name, help, metric);
+}
+
+/// A number as the metrics hold it.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn chain(registry: &mut Registry, sample: &Sample) {
+    let vitals = &sample.vitals;
+    let yes = |condition: bool| ConstGauge::new(i64::from(condition));
+    add(
+        registry,
+        "ready",
+        "Whether requests about the head can be answered (1) or not (0)",
+        yes(sample.health.ready),
+    );
+    add(registry, "synced", "Whether the newest known block is reached (1) or not (0)", yes(vitals.synced));
+    if let Some((number, time)) = vitals.head {
+        add(registry, "head_block", "Number of the head", ConstGauge::new(whole(number)));
+        let age = ConstGauge::new(whole(sample.now.saturating_sub(time)));
+        add(registry, "head_age_seconds", "Time since the timestamp of the head", age);
+    }
+    if let Some(number) = sample.health.provable_block {
+        let help = "Number of the newest block whose state is on the node's disk";
+        add(registry, "provable_block", help, ConstGauge::new(whole(number)));
+    }
+    if let Some(number) = vitals.target {
+        add(
+            registry,
+            "target_block",
+            "Number of the highest block that is known",
+            ConstGauge::new(whole(number)),
+        );
+    }
+}
+
+fn upstreams(registry: &mut Registry, upstreams: &[UpstreamVitals]) {
+    if upstreams.is_empty() {
+        return;
+    }
+    let (up, head, demerits, lies) =
+        (Gauges::default(), Gauges::default(), Gauges::default(), Counters::default());
+    let latency = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+    for (index, upstream) in upstreams.iter().enumerate() {
+        let labels = vec![("upstream", index.to_string())];
+        let named = vec![("upstream", index.to_string()), ("name", upstream.name.clone())];
+        up.get_or_create_owned(&named).set(i64::from(upstream.healthy));
+        if let Some(number) = upstream.announced {
+            head.get_or_create_owned(&labels).set(whole(number));
+        }
+        latency.get_or_create_owned(&labels).set(upstream.latency.as_secs_f64());
+        demerits.get_or_create_owned(&labels).set(upstream.demerits.into());
+        lies.get_or_create_owned(&labels).inc_by(upstream.lies.into());
+    }
+    registry.register("upstream_up", "Whether an upstream is asked (1) or left alone for a while (0)", up);
+    registry.register("upstream_head_block", "The height that an upstream announced last", head);
+    registry.register("upstream_latency_seconds", "Smoothed time of an exchange with an upstream", latency);
+    registry.register("upstream_demerits", "Demerits of an upstream; good exchanges remove them", demerits);
+    registry.register("upstream_lies", "Responses that no honest upstream gives", lies);
+}
+
+fn keys(registry: &mut Registry, sample: &Sample) {
+    if sample.keys.is_empty() {
+        return;
+    }
+    let mut all: Vec<_> = sample.keys.iter().collect();
+    all.sort_by_key(|(_, usage)| std::cmp::Reverse(usage.requests));
+    let (requests, weight, refused) = (Counters::default(), Counters::default(), Counters::default());
+    for (place, (id, usage)) in all.into_iter().enumerate() {
+        let id = if place < KEYS { id.as_str() } else { "other" };
+        let labels = vec![("key", id.to_owned())];
+        requests.get_or_create_owned(&labels).inc_by(usage.requests);
+        weight.get_or_create_owned(&labels).inc_by(usage.weight);
+        refused.get_or_create_owned(&labels).inc_by(usage.refused);
+    }
+    registry.register("key_requests", "Requests of an API key, by its id", requests);
+    registry.register("key_weight", "Weight of the requests of an API key, by its id", weight);
+    registry.register("key_refused", "Messages of an API key that a limit refused, by its id", refused);
+    add(registry, "keys", "API keys that exist", ConstGauge::new(whole(sample.keys.len() as u64)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::keys::Usage;
+    use crate::service::{Health, Vitals};
+
+    fn text(vitals: Vitals, keys: Vec<(String, Usage)>) -> String {
+        let health =
+            Health { ready: true, block_number: None, reason: None, log_index: None, provable_block: None };
+        render(&Sample::new(health, vitals, keys), |_| {}).unwrap()
+    }
+
+    #[test]
+    fn the_state_of_chain_and_upstreams_is_in_the_text() {
+        let upstream = UpstreamVitals {
+            name: "https://node.example".into(),
+            healthy: false,
+            announced: Some(7),
+            latency: Duration::from_millis(250),
+            demerits: 3,
+            lies: 2,
+        };
+        let vitals = Vitals { head: Some((5, 0)), target: Some(9), synced: false, upstreams: vec![upstream] };
+        let text = text(vitals, Vec::new());
+        for line in [
+            "rootlight_ready 1\n",
+            "rootlight_synced 0\n",
+            "rootlight_head_block 5\n",
+            "rootlight_target_block 9\n",
+            "rootlight_upstream_up{upstream=\"0\",name=\"https://node.example\"} 0\n",
+            "rootlight_upstream_head_block{upstream=\"0\"} 7\n",
+            "rootlight_upstream_latency_seconds{upstream=\"0\"} 0.25\n",
+            "rootlight_upstream_lies_total{upstream=\"0\"} 2\n",
+            "rootlight_build_info{version=\"",
+            "process_start_time_seconds ",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        assert!(text.ends_with("# EOF\n") && text.matches("# EOF").count() == 1);
+    }
+
+    #[test]
+    fn many_keys_make_a_bounded_number_of_lines() {
+        let usage = |requests| Usage { requests, ..Usage::default() };
+        let keys: Vec<_> = (0..1_000_u64).map(|n| (format!("key{n:05}"), usage(n))).collect();
+        let text = text(Vitals::default(), keys);
+        assert_eq!(text.matches("rootlight_key_requests_total{").count(), KEYS + 1);
+        assert!(text.contains("rootlight_key_requests_total{key=\"key00999\"} 999\n"));
+        let rest: u64 = (0..800).sum();
+        assert!(text.contains(&format!("rootlight_key_requests_total{{key=\"other\"}} {rest}\n")));
+        assert!(text.contains("rootlight_keys 1000\n"));
+    }
+}

@@ -1,0 +1,216 @@
+//! The addresses of clients behind proxies that the operator trusts.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use axum::http::HeaderMap;
+use ipnet::IpNet;
+use rootlight_limits::caller_id::Peer;
+
+use super::places::ClientConnection;
+use crate::addresses;
+
+/// The header in which each proxy appends the address of its client.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Number of addresses in the header that are read, from the last one. Chains of proxies are much shorter.
+const MAX_HOPS: usize = 16;
+
+/// The proxies whose word about the addresses of their clients counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proxies {
+    /// Networks of proxies.
+    pub networks: Vec<IpNet>,
+    /// Whether whoever connects to a Unix socket of the server is such a proxy.
+    pub unix: bool,
+}
+
+/// One value of `--trusted-proxy`: a network, an address, or `unix`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrustedProxy {
+    /// A network.
+    Network(IpNet),
+    /// Whoever connects to a Unix socket.
+    Unix,
+}
+
+impl FromStr for TrustedProxy {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "unix" {
+            return Ok(Self::Unix);
+        }
+        let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        network.map(Self::Network).map_err(|_| "must be a network such as 10.0.0.0/8, an address, or unix")
+    }
+}
+
+impl FromIterator<TrustedProxy> for Proxies {
+    fn from_iter<T: IntoIterator<Item = TrustedProxy>>(all: T) -> Self {
+        let mut proxies = Self::default();
+        for proxy in all {
+            match proxy {
+                TrustedProxy::Network(network) => proxies.networks.push(network),
+                TrustedProxy::Unix => proxies.unix = true,
+            }
+        }
+        proxies
+    }
+}
+
+/// The client that sent a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// By what work and memory are divided: the client's address, of IPv6 its /64 network, and the number of the connection to
+    /// this server.
+    pub(crate) peer: Peer,
+    /// The client's whole address, with which rules are compared.
+    pub(crate) address: IpAddr,
+    /// Whether a trusted proxy passed the request on. The rights of clients of this machine are never given to such a
+    /// request, because the proxy may be misconfigured and the address in the header a claim of the client.
+    pub(crate) proxied: bool,
+    /// Whether the operator trusts any proxy: the server is behind one, which may also pass on requests in another way.
+    pub(crate) behind_proxies: bool,
+}
+
+impl Client {
+    /// Whether the request comes from this machine, without a proxy.
+    pub(crate) fn is_local(&self) -> bool {
+        !self.proxied && self.address.is_loopback()
+    }
+}
+
+impl Proxies {
+    /// The client of a request on a connection.
+    pub(crate) fn client(&self, connection: &ClientConnection, headers: &HeaderMap) -> Client {
+        let peer = connection.peer;
+        let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
+        let forwarded = if proxied { self.forwarded(headers) } else { None };
+        let address = forwarded.unwrap_or(connection.source);
+        let peer =
+            forwarded.map_or(peer, |address| Peer { connection: peer.connection, ..Peer::new(address) });
+        let behind_proxies = self.unix || !self.networks.is_empty();
+        Client { peer, address, proxied, behind_proxies }
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| addresses::has(network, address))
+    }
+
+    /// The last address in the header that is not a trusted proxy. An entry that is not an address ends the search,
+    /// because whoever wrote it could have written anything before it.
+    fn forwarded(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        let values: Vec<&str> =
+            headers.get_all(FORWARDED_FOR).iter().map(|value| value.to_str().unwrap_or("")).collect();
+        let mut client = None;
+        for entry in values.iter().rev().flat_map(|value| value.rsplit(',')).take(MAX_HOPS) {
+            let Some(address) = address(entry.trim()) else { break };
+            client = Some(address);
+            if !self.trusts(address) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+/// An address with or without port and brackets.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let address = bare.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip()));
+    address.map(|address: IpAddr| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(proxies: &[&str], peer: &str, forwarded: &[&str]) -> (String, bool) {
+        let proxies: Proxies = proxies.iter().map(|text| text.parse::<TrustedProxy>().unwrap()).collect();
+        let connection = ClientConnection::from(peer.parse().unwrap());
+        let mut headers = HeaderMap::new();
+        for value in forwarded {
+            headers.append(FORWARDED_FOR, value.parse().unwrap());
+        }
+        let client = proxies.client(&connection, &headers);
+        assert_eq!(client.peer.connection, connection.peer.connection);
+        assert_eq!(client.peer.address, Peer::new(client.address).address);
+        (client.address.to_string(), client.proxied)
+    }
+
+    #[test]
+    fn the_client_is_the_last_address_that_is_not_a_trusted_proxy() {
+        let proxies = ["10.0.0.0/8", "192.168.0.1", "fd00:1::/32", "fd00:2::5"];
+        for (peer, forwarded, expected) in [
+            ("10.0.0.1", &["1.2.3.4"][..], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6, 1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6", "1.2.3.4, 192.168.0.1"], "1.2.3.4"),
+            ("10.0.0.1", &["1.2.3.4:5678"], "1.2.3.4"),
+            ("10.0.0.1", &["[2001:db8:1:2:3::4]:80"], "2001:db8:1:2:3::4"),
+            ("10.0.0.1", &["[2001:db8::1]"], "2001:db8::1"),
+            ("::ffff:10.0.0.1", &["1.2.3.4"], "1.2.3.4"),
+            ("fd00:1::1", &["1.2.3.4"], "1.2.3.4"),
+            ("fd00:2::5", &["1.2.3.4"], "1.2.3.4"),
+            // Only proxies: the first of them.
+            ("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+            // What cannot be read, and what stands before it, does not count.
+            ("10.0.0.1", &["1.2.3.4, unknown"], "10.0.0.1"),
+            ("10.0.0.1", &["1.2.3.4, unknown, 10.0.0.2"], "10.0.0.2"),
+            ("10.0.0.1", &[""], "10.0.0.1"),
+            ("10.0.0.1", &[], "10.0.0.1"),
+        ] {
+            assert_eq!(
+                client(&proxies, peer, forwarded),
+                (expected.to_owned(), true),
+                "{peer} {forwarded:?}"
+            );
+        }
+        let long = ["1.2.3.4"].into_iter().chain(["10.0.0.2"; MAX_HOPS]).collect::<Vec<_>>().join(",");
+        assert_eq!(client(&proxies, "10.0.0.1", &[&long]).0, "10.0.0.2", "the search is bounded");
+    }
+
+    #[test]
+    fn the_header_of_others_is_ignored() {
+        let header = &["1.2.3.4"][..];
+        assert_eq!(client(&["10.0.0.0/8"], "11.0.0.1", header), ("11.0.0.1".to_owned(), false));
+        assert_eq!(client(&["fd00:2::5"], "fd00:2::6", header), ("fd00:2::6".to_owned(), false));
+        assert_eq!(client(&[], "127.0.0.1", header), ("127.0.0.1".to_owned(), false));
+        assert_eq!(client(&["unix"], "127.0.0.1", header), ("127.0.0.1".to_owned(), false));
+    }
+
+    #[test]
+    fn whoever_connects_to_a_unix_socket_is_a_proxy_only_if_named() {
+        let connection = ClientConnection::over_unix();
+        let mut headers = HeaderMap::new();
+        headers.insert(FORWARDED_FOR, "1.2.3.4".parse().unwrap());
+        let local = "127.0.0.0/8".parse().unwrap();
+        let without = Proxies { networks: vec![local], unix: false };
+        assert!(without.client(&connection, &headers).is_local(), "networks do not include Unix sockets");
+        let with = Proxies { networks: Vec::new(), unix: true };
+        let client = with.client(&connection, &headers);
+        assert_eq!((client.peer.address.to_string().as_str(), client.is_local()), ("1.2.3.4", false));
+    }
+
+    #[test]
+    fn no_request_through_a_proxy_counts_as_local() {
+        let proxies: Proxies = ["127.0.0.1".parse::<TrustedProxy>().unwrap()].into_iter().collect();
+        let connection = ClientConnection::from("127.0.0.1".parse().unwrap());
+        assert!(!proxies.client(&connection, &HeaderMap::new()).is_local());
+        for (own, expected) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("10.0.0.1", false),
+            ("::2", false),
+        ] {
+            let connection = ClientConnection::from(own.parse().unwrap());
+            assert_eq!(
+                Proxies::default().client(&connection, &HeaderMap::new()).is_local(),
+                expected,
+                "{own}"
+            );
+        }
+        assert!("10.0.0.0/33".parse::<TrustedProxy>().is_err() && "".parse::<TrustedProxy>().is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! The one place where the messages of callers are read.
+
+use rootlight::rpc::Message;
+use rootlight_limits::priority::{self, SHORT_JSON};
+use rootlight_limits::runs::Size;
+
+use super::shared::Shared;
+use crate::service::{Caller, dispatcher};
+
+/// Reads a message of a caller. Reading a long one takes milliseconds, so it is done in turn and not on the thread of a
+/// connection. Returns `None` if the system has no thread for it.
+pub(super) async fn read(shared: &Shared, caller: &Caller, text: Vec<u8>) -> Option<Message> {
+    let most = caller.connection.batch_limit();
+    if text.len() <= SHORT_JSON {
+        return Some(Message::read(&text, dispatcher(), most));
+    }
+    let size = if text.trim_ascii_start().starts_with(b"[") { Size::Batch } else { Size::Single };
+    let place = shared.reads.enter(caller.peer, size).await;
+    let reading = move || {
+        let _place = place;
+        Message::read(&text, dispatcher(), most)
+    };
+    priority::run_last(reading).await
+}

@@ -1,0 +1,43 @@
+//! What all connections of a server share.
+
+use std::sync::Arc;
+
+use rootlight_limits::runs::Runs;
+use tokio::sync::watch;
+
+use super::entry::Entry;
+use super::key_sockets::KeySockets;
+use super::limits::Limits;
+use super::live::Live;
+use super::page::Page;
+use super::places::Places;
+use crate::bans::HostBans;
+use crate::service::SharedService;
+
+/// State that all connections share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) service: SharedService,
+    /// The settings that can change.
+    pub(crate) live: Arc<Live>,
+    pub(crate) entry: Arc<Entry>,
+    /// The page for browsers.
+    pub(crate) page: Option<Page>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) websockets: Arc<Places>,
+    /// The WebSockets of each API key.
+    pub(crate) key_sockets: KeySockets,
+    /// The banned addresses.
+    pub(crate) bans: Option<Arc<HostBans>>,
+    /// Schedules the reading of long messages.
+    pub(crate) reads: Arc<Runs>,
+    /// Schedules the compression of long answers.
+    pub(crate) compressions: Arc<Runs>,
+    /// Becomes true when the server stops.
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// Completes when the server stops.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stopped| *stopped).await;
+}

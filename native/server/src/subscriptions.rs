@@ -1,0 +1,176 @@
+//! The subscriptions of one WebSocket connection.
+//!
+//! The service creates and ends them. When the chain has changed, this module polls them and sends the
+//! notifications.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rootlight::rpc::{Effect, MORE_NOTIFICATIONS, Message, News, Reply};
+use rootlight_limits::budget::Held;
+use tokio::sync::{Notify, mpsc};
+
+use super::limits::Limits;
+use super::places::ClientConnection;
+use super::way_out::Outgoing;
+use crate::metrics::{Counted, metrics};
+use crate::service::{Caller, HeldReply, SharedService};
+
+/// Bytes of the notifications of one poll from which on there may be more.
+const MORE_BYTES: usize = 1024 * 1024;
+
+/// The open subscriptions of a connection.
+#[derive(Default)]
+struct Open {
+    /// The subscriptions by id.
+    ids: BTreeMap<u128, Subscription>,
+    /// How many of them the client has ended.
+    unsubscribed: usize,
+}
+
+/// An open subscription.
+struct Subscription {
+    /// Whether the client has been sent the id and may receive notifications.
+    begun: bool,
+    _counted: Counted,
+}
+
+impl Subscription {
+    fn new() -> Self {
+        Self { begun: false, _counted: Counted::one(&metrics().subscriptions) }
+    }
+}
+
+/// The subscriptions of one connection.
+pub(super) struct Subscriptions {
+    service: SharedService,
+    limits: Arc<Limits>,
+    caller: Caller,
+    connection: Arc<ClientConnection>,
+    open: Mutex<Open>,
+    /// Signals that a new subscription may have notifications already.
+    begun: Notify,
+}
+
+impl Subscriptions {
+    /// A connection without subscriptions.
+    pub(super) fn new(
+        service: SharedService,
+        limits: Arc<Limits>,
+        connection: Arc<ClientConnection>,
+        caller: &Caller,
+    ) -> Arc<Self> {
+        let caller = match service.changes() {
+            Some(_) => caller.with_subscriptions(limits.subscriptions),
+            None => caller.clone(),
+        };
+        Arc::new(Self { service, limits, caller, connection, open: Mutex::default(), begun: Notify::new() })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a message. The caller passes the ids of new subscriptions to [`Self::begin`] once the answer is in the
+    /// send queue.
+    pub(super) async fn answer(&self, message: Message) -> HeldReply {
+        let held = self.service.answer_to(&self.caller, message).await;
+        for effect in held.reply.iter().flat_map(Reply::effects) {
+            let mut open = self.open();
+            match effect {
+                Effect::Subscribed(id) => drop(open.ids.insert(id, Subscription::new())),
+                Effect::Unsubscribed(id) => {
+                    open.ids.remove(&id);
+                    open.unsubscribed = open.unsubscribed.saturating_add(1);
+                }
+                Effect::Filter(_) | Effect::Sent(_) => {}
+            }
+        }
+        held
+    }
+
+    /// The sender of the connection's messages.
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Starts sending notifications of the subscriptions among these effects.
+    pub(super) fn begin(&self, effects: &[Effect]) {
+        let mut open = self.open();
+        let made = effects.iter().filter_map(|effect| match effect {
+            Effect::Subscribed(id) => Some(id),
+            _ => None,
+        });
+        let begun = made.filter_map(|id| open.ids.get_mut(id).map(|open| open.begun = true)).count();
+        if begun > 0 {
+            self.begun.notify_one();
+        }
+    }
+
+    /// Sends notifications while the connection is open. Returns the reason if it cannot continue.
+    pub(super) async fn notify(&self, queue: mpsc::Sender<Outgoing>) -> &'static str {
+        let Some(mut changes) = self.service.changes() else { return std::future::pending().await };
+        loop {
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return "the service has ended" },
+                () = self.begun.notified() => {}
+                () = tokio::time::sleep(self.limits.subscription_interval) => {}
+            }
+            let begun = |(id, open): (&u128, &Subscription)| open.begun.then_some(*id);
+            let ids: Vec<u128> = self.open().ids.iter().filter_map(begun).collect();
+            for id in ids {
+                if !self.tell(id, &queue).await {
+                    return "a subscription fell behind or was dropped";
+                }
+            }
+        }
+    }
+
+    /// Sends the notifications of one subscription. Returns `false` if they cannot be sent or the service no longer
+    /// has the subscription.
+    async fn tell(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> bool {
+        loop {
+            match self.tell_some(id, queue).await {
+                Some(true) => {}
+                told => return told.is_some(),
+            }
+        }
+    }
+
+    /// Polls a subscription once and sends its notifications. Returns whether there may be more, and `None` if they cannot
+    /// be sent or the service no longer has the subscription.
+    async fn tell_some(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> Option<bool> {
+        let (mut told, mut bytes) = (0_usize, 0_usize);
+        let (News { texts, is_gone }, _held) = self.service.news(&self.caller, id).await;
+        for text in texts {
+            // The client may have unsubscribed meanwhile.
+            if !self.open().ids.contains_key(&id) {
+                return Some(false);
+            }
+            (told, bytes) = (told.saturating_add(1), bytes.saturating_add(text.len()));
+            let Some(unsent) = self.connection.sending(text, Held::default()).await else {
+                metrics().dropped.inc();
+                return None;
+            };
+            if queue.send(Outgoing::Text(unsent)).await.is_err() {
+                return Some(false);
+            }
+            metrics().told.inc();
+        }
+        (!(is_gone && self.is_lost(id))).then_some(told >= MORE_NOTIFICATIONS || bytes >= MORE_BYTES)
+    }
+
+    /// Whether a subscription that the service does not have was dropped by the service. The answer to the client's own
+    /// `eth_unsubscribe` may still be under way.
+    fn is_lost(&self, id: u128) -> bool {
+        let open = self.open();
+        open.ids.contains_key(&id) && self.caller.connection.unsubscribed() == open.unsubscribed
+    }
+
+    /// Ends all subscriptions of a closed connection.
+    pub(super) async fn end(&self) {
+        if self.caller.connection.is_notified() {
+            self.service.disconnect(&self.caller).await;
+        }
+    }
+}

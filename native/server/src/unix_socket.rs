@@ -1,0 +1,165 @@
+//! Unix sockets with a mode.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use futures::FutureExt as _;
+use rootlight_limits::files::make_beside;
+use tokio::net::{UnixListener, UnixStream};
+
+/// The file of a socket. Dropping it removes the file, unless another one has replaced it.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    made: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    /// Where the socket is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if self.made.is_some() && identity(&self.path) == self.made {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Makes a socket. A socket that an earlier process has left behind is replaced, but neither one that another process
+/// listens on nor another kind of file. The socket is made inside a folder that only its owner can enter and moved from
+/// there, so that others cannot connect before it has its mode. Must be called inside a runtime.
+///
+/// # Errors
+/// The path is in use or cannot be written, or is too long for a socket: 108 bytes on Linux, for the folder of the path and 24
+/// more.
+pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
+    match fs::symlink_metadata(path) {
+        Ok(file) if !file.file_type().is_socket() => {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket is there"));
+        }
+        Ok(_) => abandoned(path)?,
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) => {}
+    }
+    let (folder, ()) = make_beside(path, |folder| DirBuilder::new().mode(0o700).create(folder))?;
+    let made = folder.join("s");
+    let bound = UnixListener::bind(&made).and_then(|listener| {
+        fs::set_permissions(&made, Permissions::from_mode(mode))?;
+        let identity = identity(&made);
+        fs::rename(&made, path)?;
+        Ok((listener, SocketFile { path: path.to_owned(), made: identity }))
+    });
+    if bound.is_err() {
+        let _ = fs::remove_file(&made);
+    }
+    // The folder is empty: nothing else was made in it.
+    let _ = fs::remove_dir(&folder);
+    bound
+}
+
+/// Checks that no process listens on a socket. Only a refused connection proves that: a connection also fails if the queue of
+/// the process is full or if this program may not connect.
+fn abandoned(path: &Path) -> io::Result<()> {
+    let told = |kind, text: String| Err(io::Error::new(kind, text));
+    // The connection does not wait for a process whose queue is full. One that is still being made was not refused.
+    match UnixStream::connect(path).now_or_never() {
+        Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        None | Some(Ok(_)) => told(io::ErrorKind::AddrInUse, "another process listens on this socket".into()),
+        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+            told(io::ErrorKind::AddrInUse, "another process listens on this socket, and is busy".into())
+        }
+        Some(Err(error)) => told(
+            error.kind(),
+            format!("another process may listen on this socket ({error}); if none does, remove the file"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::UnixSocket;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_made_without_touching_anything_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        for other in ["s.new", "s.partial", "s.tmp"] {
+            fs::create_dir(folder.path().join(other)).unwrap();
+            fs::write(folder.path().join(other).join("own"), "data").unwrap();
+        }
+        let (listener, file) = bind(&path, 0o640).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing is left over");
+        assert_eq!(bind(&path, 0o600).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop((listener, file));
+        assert!(!path.exists());
+        for other in ["s.new", "s.partial", "s.tmp"] {
+            assert_eq!(fs::read(folder.path().join(other).join("own")).unwrap(), b"data");
+        }
+    }
+
+    /// A connection to a process that accepts none for a while fails, and the process listens all the same.
+    #[tokio::test]
+    async fn a_socket_of_a_busy_process_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let busy = UnixSocket::new_stream().unwrap();
+        busy.bind(&path).unwrap();
+        let busy = busy.listen(0).unwrap();
+        let made = identity(&path);
+        let mut waiting = Vec::new();
+        let full = loop {
+            match UnixStream::connect(&path).await {
+                Ok(client) => waiting.push(client),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock, "after {} connections", waiting.len());
+        let error = bind(&path, 0o600).unwrap_err();
+        assert!(error.to_string().contains("listens on this socket"), "{error}");
+        assert_eq!(identity(&path), made);
+        // What listens in another way is not known to be abandoned either.
+        drop((busy, waiting));
+        fs::remove_file(&path).unwrap();
+        let datagrams = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        let error = bind(&path, 0o600).unwrap_err();
+        assert!(error.to_string().contains("remove the file"), "{error}");
+        drop(datagrams);
+        // A socket that nobody listens on is replaced.
+        assert!(bind(&path, 0o600).is_ok());
+    }
+
+    #[tokio::test]
+    async fn only_a_socket_is_replaced_and_only_the_own_one_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        fs::write(&path, "data").unwrap();
+        assert!(bind(&path, 0o600).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"data");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(bind(&path, 0o600).is_err());
+        fs::remove_dir(&path).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), &path).unwrap();
+        assert!(bind(&path, 0o600).is_err(), "a link");
+        fs::remove_file(&path).unwrap();
+        let (_listener, file) = bind(&path, 0o600).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "of another program").unwrap();
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"of another program");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+    }
+}

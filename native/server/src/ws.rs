@@ -1,0 +1,274 @@
+//! One WebSocket connection: reads messages, sends answers and pings, and closes when the client reads too slowly.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::extract::ws::close_code;
+use futures::StreamExt;
+use futures::stream::SplitStream;
+use rootlight::rpc::envelope::Id;
+use rootlight_limits::budget::Held;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tracing::debug;
+use tungstenite::Message;
+use tungstenite::error::CapacityError;
+
+use super::grounds::Grounds;
+use super::handshake::WebSocket;
+use super::places::ClientConnection;
+use super::read;
+use super::shared::{Shared, stopped};
+use super::subscriptions::Subscriptions;
+use super::tenant::{Refused, Tenant};
+use super::way_out::{Frames, Outgoing, pong, text};
+use crate::metrics::{Watch, metrics};
+use crate::service::{self, Caller, HeldReply, INTERNAL_ERROR};
+
+/// Pause before the refusal of a message that exceeds the limits of its key. The message keeps its place meanwhile, so that a
+/// client which sends messages without end does not keep the processors from others.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
+const TRY_AGAIN_LATER: u16 = 1013;
+/// The time between two checks whether a client has received enough of its answers to read its next message.
+const UNSENT_PAUSE: Duration = Duration::from_millis(20);
+/// The same while the server stops.
+const LAST_PAUSE: Duration = Duration::from_millis(2);
+
+/// The reason why a connection ends.
+enum End {
+    /// The client closed the connection or is gone.
+    Gone,
+    /// The server closes the connection with this code and reason.
+    Close(u16, &'static str),
+    /// The client may not go on, for this reason; the text is the last message.
+    Refuse(&'static str, String),
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn run(
+    socket: WebSocket,
+    shared: Shared,
+    connection: Arc<ClientConnection>,
+    caller: Caller,
+    (grounds, tenant): (Grounds, Option<Tenant>),
+) {
+    let (sink, stream) = socket.split();
+    let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
+    let mut frames = Frames::new(sink);
+    let subscriptions =
+        Subscriptions::new(shared.service.clone(), shared.limits.clone(), connection.clone(), &caller);
+    let limits = &shared.limits;
+    let tenant = tenant.map(Arc::new);
+    let served = async {
+        tokio::select! {
+            end = read(stream, &shared, &connection, &subscriptions, &tenant, answers.clone()) => end,
+            reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
+            end = write(&mut frames, queue, limits.ping_interval) => end,
+            () = connection.stalled(limits.write_timeout) => {
+                End::Close(TRY_AGAIN_LATER, "client does not read its answers")
+            }
+            () = connection.message_overdue(limits.body_timeout) => {
+                End::Close(TRY_AGAIN_LATER, "message took too long")
+            }
+            () = connection.close_requested() => {
+                End::Close(TRY_AGAIN_LATER, "idle while other connections need the place")
+            }
+        }
+    };
+    // What ends a right comes first: no message that is read after a change is answered by the rules before.
+    let end = tokio::select! {
+        biased;
+        end = rights_end(&grounds, tenant.as_deref(), &shared, &connection) => end,
+        end = served => end,
+    };
+    let close = match end {
+        End::Gone => None,
+        End::Close(code, reason) => Some((code, reason)),
+        End::Refuse(reason, last) => {
+            frames.last(text(&connection, last, Held::default()).await).await;
+            Some((close_code::POLICY, reason))
+        }
+    };
+    if let Some((code, reason)) = close {
+        debug!(code, reason, "closing websocket");
+        frames.close(code, reason).await;
+    }
+    subscriptions.end().await;
+}
+
+/// Completes when the client may not go on.
+async fn rights_end(
+    grounds: &Grounds,
+    tenant: Option<&Tenant>,
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+) -> End {
+    tokio::select! {
+        text = grounds.fall(shared, connection, tenant) => {
+            End::Refuse("the rules for pages, hosts or proxies have changed", text)
+        }
+        text = ends(tenant) => End::Refuse("the API key may not be used", text),
+        () = banned(shared, connection) => End::Close(close_code::POLICY, "the client address is banned"),
+    }
+}
+
+/// Completes when the client's API key may not be used any more.
+async fn ends(tenant: Option<&Tenant>) -> String {
+    match tenant {
+        Some(tenant) => tenant.ends().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Completes when the client's address is banned.
+async fn banned(shared: &Shared, connection: &ClientConnection) {
+    match &shared.bans {
+        Some(bans) => bans.banned(connection.client().address).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends answers and pings until sending fails.
+async fn write(frames: &mut Frames, mut queue: mpsc::Receiver<Outgoing>, ping_interval: Duration) -> End {
+    let mut pings = tokio::time::interval_at(tokio::time::Instant::now() + ping_interval, ping_interval);
+    loop {
+        let sent = tokio::select! {
+            outgoing = queue.recv() => match outgoing {
+                Some(outgoing) => frames.send(outgoing).await,
+                // The reader has ended and dropped its sender; its result decides how the connection ends.
+                None => return std::future::pending().await,
+            },
+            _ = pings.tick() => frames.ping().await,
+        };
+        if !sent {
+            return End::Gone;
+        }
+    }
+}
+
+/// Reads messages and answers each in its own task, as many at the same time as the limits allow.
+async fn read(
+    mut stream: SplitStream<WebSocket>,
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    subscriptions: &Arc<Subscriptions>,
+    tenant: &Option<Arc<Tenant>>,
+    answers: mpsc::Sender<Outgoing>,
+) -> End {
+    let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
+    let mut tasks = JoinSet::new();
+    let mut stop = shared.stop.clone();
+    loop {
+        let next = async {
+            let slot = slots.clone().acquire_owned().await;
+            while connection.unsent() > shared.limits.websocket_unsent {
+                tokio::time::sleep(UNSENT_PAUSE).await;
+            }
+            (slot, timeout(shared.limits.websocket_silence, stream.next()).await)
+        };
+        let (slot, message) = tokio::select! {
+            next = next => next,
+            () = stopped(&mut stop) => return finish(tasks, connection, shared.limits.drain_timeout).await,
+        };
+        let Ok(slot) = slot else { return End::Gone };
+        let message = match message {
+            Err(_) => return End::Close(close_code::AWAY, "no sign of life"),
+            Ok(None) => return End::Gone,
+            Ok(Some(Err(failure))) => return failed(failure),
+            Ok(Some(Ok(message))) => message,
+        };
+        let bytes = match message {
+            Message::Text(text) => Bytes::from(text).into(),
+            // Some client libraries send binary frames; the reference node reads them as text.
+            Message::Binary(bytes) => bytes.into(),
+            // A client that sends pings and does not read must not make the library keep their responses.
+            Message::Ping(payload) => {
+                connection.control_frame(payload.len());
+                let _ = answers.send(pong(connection, payload)).await;
+                continue;
+            }
+            Message::Pong(payload) => {
+                connection.control_frame(payload.len());
+                continue;
+            }
+            // The library answers close frames while the next message is awaited.
+            Message::Close(_) | Message::Frame(_) => continue,
+        };
+        while tasks.try_join_next().is_some() {}
+        let (subscriptions, tenant, answers) = (subscriptions.clone(), tenant.clone(), answers.clone());
+        let shared = shared.clone();
+        let (connection, held, work) = (connection.clone(), connection.message(), connection.work());
+        tasks.spawn(async move {
+            let answered = answer(&shared, &subscriptions, tenant.as_deref(), bytes).await;
+            drop(held);
+            let (body, budget, effects) = match answered {
+                Ok(HeldReply { reply: Some(reply), held, .. }) => {
+                    let effects = reply.effects().collect();
+                    (service::write(reply, subscriptions.caller().peer.asker()).await, held, effects)
+                }
+                Ok(HeldReply { reply: None, .. }) => (None, Held::default(), Vec::new()),
+                Err(refused) => (Some(refused.body()), Held::default(), Vec::new()),
+            };
+            if let Some(body) = body {
+                let _ = answers.send(text(&connection, body, budget).await).await;
+            }
+            subscriptions.begin(&effects);
+            drop(work);
+            drop(slot);
+        });
+    }
+}
+
+/// Waits until the messages that have been read are answered and their answers are sent, because the server stops. A
+/// tenth of the time that the server gives to open requests is left for the close frame.
+async fn finish(mut tasks: JoinSet<()>, connection: &ClientConnection, limit: Duration) -> End {
+    let finished = async {
+        while tasks.join_next().await.is_some() {}
+        while connection.unsent() > 0 {
+            tokio::time::sleep(LAST_PAUSE).await;
+        }
+    };
+    let _ = timeout(limit - limit / 10, finished).await;
+    End::Close(close_code::AWAY, "server is stopping")
+}
+
+/// Answers a message, if the client's API key allows it.
+async fn answer(
+    shared: &Shared,
+    subscriptions: &Subscriptions,
+    tenant: Option<&Tenant>,
+    message: Vec<u8>,
+) -> Result<HeldReply, Refused> {
+    let began = Instant::now();
+    let Some(message) = read::read(shared, subscriptions.caller(), message).await else {
+        return Ok(HeldReply::failed(Id::Unknown, INTERNAL_ERROR, "Internal server error"));
+    };
+    let watch = Watch::start(&message, began);
+    if let Some(tenant) = tenant
+        && let Err(refused) = tenant.charge(&message).await
+    {
+        metrics().rejected(refused.rejection());
+        watch.refused();
+        tokio::time::sleep(REFUSED_PAUSE).await;
+        return Err(refused);
+    }
+    let answered = subscriptions.answer(message).await;
+    watch.end(&answered);
+    Ok(answered)
+}
+
+/// The close code for a message that could not be read.
+fn failed(failure: tungstenite::Error) -> End {
+    match failure {
+        tungstenite::Error::Capacity(CapacityError::MessageTooLong { .. }) => {
+            End::Close(close_code::SIZE, "message too large")
+        }
+        tungstenite::Error::Utf8(_) => End::Close(close_code::INVALID, "text frame is not UTF-8"),
+        tungstenite::Error::Protocol(_) => End::Close(close_code::PROTOCOL, "protocol error"),
+        _ => End::Gone,
+    }
+}

@@ -1,9 +1,0 @@
-//! What the core's tests read recordings with.
-#![allow(dead_code, unreachable_pub)]
-
-#[path = "../../../tests/support/recording.rs"]
-pub mod recording;
-
-pub fn u64_of(text: &str) -> u64 {
-    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
-}

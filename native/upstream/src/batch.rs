@@ -1,0 +1,190 @@
+//! Sends any number of requests in batches of the size that the upstream accepts. The core encodes and decodes
+//! the batches.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use rootlight::light::{NO_RESPONSE, RawResponse, RequestFailure, UpstreamRequest, read_batch};
+use rootlight_limits::budget::Held;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::error::Secrets;
+use super::intake::{Incoming, bytes_of};
+use super::{UpstreamError, UpstreamResult};
+
+/// Longest `data` of an error that is kept, in bytes of JSON text; parsed values take many times as much
+/// memory.
+const DATA_BYTES: usize = 64 * 1024;
+
+/// The decoded response to a batch.
+pub(crate) enum Decoded {
+    /// Results in the order of the requests.
+    Results(Vec<UpstreamResult>),
+    /// One error for the whole batch, for instance because the batch is too long.
+    Refused(UpstreamError),
+}
+
+/// The results in a response.
+fn decode(text: &[u8], first: u64, count: usize) -> Result<Decoded, UpstreamError> {
+    let mut results: Vec<Option<UpstreamResult>> = Vec::new();
+    results.resize_with(count, || None);
+    let refusal = read_batch(text, first, count, &mut |place, response| {
+        if let Some(slot @ None) = results.get_mut(place) {
+            *slot = Some(result_of(response));
+        }
+    })?;
+    if let Some(refusal) = refusal {
+        let words = || UpstreamError::Malformed("one response object for a whole batch".into());
+        return Ok(Decoded::Refused(result_of(refusal).err().unwrap_or_else(words)));
+    }
+    let missing = || Err(NO_RESPONSE.into());
+    Ok(Decoded::Results(results.into_iter().map(|result| result.unwrap_or_else(missing)).collect()))
+}
+
+/// Converts a response to a result. An error keeps its data, because recordings contain it.
+pub(crate) fn result_of(response: RawResponse<'_>) -> UpstreamResult {
+    let data = response.error_data().filter(|data| data.get().len() <= DATA_BYTES);
+    let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
+    response.into_result().map_err(|failure| match failure {
+        RequestFailure::Rpc { code, message } => UpstreamError::Rpc { code, message, data },
+        other => other.into(),
+    })
+}
+
+/// Decodes the response to `count` requests, whose ids start at `first`. Returns its room too.
+pub(crate) async fn decode_incoming<B: AsRef<[u8]> + Send + Sync + 'static>(
+    response: Incoming<B>,
+    first: u64,
+    count: usize,
+) -> Result<(Decoded, Held), UpstreamError> {
+    let decoded = response.read(move |text| decode(text, first, count)).await??;
+    let mut held = response.into_held();
+    if let Decoded::Results(results) = &decoded {
+        held.shrink_to(bytes_of(results));
+    }
+    Ok((decoded, held))
+}
+
+/// A transport that sends a batch and returns its response.
+pub(crate) trait Exchange: Sync {
+    /// Sends one batch, and tries again until a response arrives or the tries are used up.
+    fn send<'a>(
+        &'a self,
+        requests: &'a [UpstreamRequest],
+    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
+
+    /// Requests per batch that the upstream accepts, as far as is known; shrinks when the upstream refuses a
+    /// batch.
+    fn size(&self) -> &AtomicUsize;
+
+    /// Number of batches in flight at the same time.
+    fn parallel(&self) -> usize;
+
+    /// Name of the upstream, for logs.
+    fn label(&self) -> &str;
+
+    /// Parts of the upstream's URL that no error may contain.
+    fn secrets(&self) -> &Secrets;
+}
+
+/// Sends any number of requests, in batches of the size that the upstream accepts. With `counted`, the returned
+/// [`Held`] covers the bytes of the results, and the caller keeps it as long as the results. Otherwise only
+/// batches that are being read count against the budget.
+pub(crate) async fn ask_all(
+    exchange: &dyn Exchange,
+    requests: Vec<UpstreamRequest>,
+    counted: bool,
+) -> (Vec<UpstreamResult>, Held) {
+    let started = Instant::now();
+    let count = requests.len();
+    let size = exchange.size().load(Ordering::Relaxed).max(1);
+    let asked = stream::iter(split(requests, size)).map(|part| ask_one(exchange, part));
+    let mut answered = asked.buffered(exchange.parallel().max(1));
+    let (mut results, mut held) = (Vec::with_capacity(count), Held::default());
+    while let Some((part, bytes)) = answered.next().await {
+        results
+            .extend(part.into_iter().map(|result| result.map_err(|error| error.without(exchange.secrets()))));
+        if counted {
+            held.merge(bytes);
+        }
+    }
+    drop(answered);
+    debug!(upstream = %exchange.label(), calls = count, elapsed = ?started.elapsed(), "upstream answered");
+    (results, held)
+}
+
+/// Splits requests into batches of `size`, the last of which may be shorter.
+fn split(mut requests: Vec<UpstreamRequest>, size: usize) -> Vec<Vec<UpstreamRequest>> {
+    let mut parts = Vec::new();
+    while requests.len() > size {
+        let rest = requests.split_off(size);
+        parts.push(std::mem::replace(&mut requests, rest));
+    }
+    if !requests.is_empty() {
+        parts.push(requests);
+    }
+    parts
+}
+
+/// Sends requests as one batch; if the upstream refuses the batch, sends it in halves.
+fn ask_one(
+    exchange: &dyn Exchange,
+    requests: Vec<UpstreamRequest>,
+) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+    Box::pin(async move {
+        let count = requests.len();
+        let refusal = match exchange.send(&requests).await {
+            Ok((Decoded::Results(results), held)) => return (results, held),
+            Ok((Decoded::Refused(refusal), _)) => refusal.without(exchange.secrets()),
+            Err(error) => return (requests.iter().map(|_| Err(error.clone())).collect(), Held::default()),
+        };
+        if count == 1 {
+            return (vec![Err(refusal)], Held::default());
+        }
+        let half = count.div_ceil(2);
+        debug!(upstream = %exchange.label(), %refusal, "batch of {count} refused, asking {half} at a time");
+        exchange.size().fetch_min(half, Ordering::Relaxed);
+        let mut first = requests;
+        let second = first.split_off(half);
+        let (mut results, mut held) = ask_one(exchange, first).await;
+        let (others, more) = ask_one(exchange, second).await;
+        results.extend(others);
+        held.merge(more);
+        (results, held)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_for_a_whole_batch_differs_from_the_error_of_a_single_call() {
+        let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long"}}"#;
+        assert!(matches!(
+            decode(text.as_bytes(), 1, 2),
+            Ok(Decoded::Refused(UpstreamError::Rpc { code: -32600, .. }))
+        ));
+        assert!(
+            matches!(decode(text.as_bytes(), 1, 1), Ok(Decoded::Results(_))),
+            "the answer to a single call"
+        );
+        let text = r#"{"id":1,"result":1}"#;
+        assert!(matches!(decode(text.as_bytes(), 1, 2), Ok(Decoded::Refused(UpstreamError::Malformed(_)))));
+        assert!(decode(b"nonsense", 1, 2).is_err());
+    }
+
+    #[test]
+    fn error_data_up_to_the_limit_is_kept() {
+        for (length, kept) in [(DATA_BYTES - 2, true), (DATA_BYTES - 1, false)] {
+            let data = "x".repeat(length);
+            let text = format!(r#"{{"id":1,"error":{{"code":3,"message":"m","data":"{data}"}}}}"#);
+            let Ok(Decoded::Results(results)) = decode(text.as_bytes(), 1, 1) else { panic!("an answer") };
+            assert!(
+                matches!(&results[0], Err(UpstreamError::Rpc { code: 3, data, .. }) if data.is_some() == kept)
+            );
+        }
+    }
+}

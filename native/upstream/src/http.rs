@@ -1,0 +1,339 @@
+//! JSON-RPC over HTTP: batches, limits of time and size, retries with increasing pauses.
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable as _};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use rootlight::light::{UpstreamRequest, encode_batch};
+use rootlight_limits::budget::Held;
+use rustls::ClientConfig;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
+
+use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
+use super::error::Secrets;
+use super::intake::{CONTENDED, Incoming, Intake, room_of};
+use super::reached::Reached;
+use super::{Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
+
+/// Id of the first request in a batch.
+const FIRST_ID: u64 = 1;
+
+/// Bytes that are taken from the budget at a time while a response is read.
+const READ_STEP: usize = 128 * 1024;
+
+/// Limits of an upstream over HTTP or WebSocket.
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// Requests in one batch. The reference node refuses more than 50, many gateways more than 20.
+    pub batch: usize,
+    /// Number of batches in flight at the same time.
+    pub parallel: usize,
+    /// Time limit for one batch, connection and body included.
+    pub timeout: Duration,
+    /// Longest response, in bytes after decompression. The reference node stops at 10 MiB. A batch with a
+    /// longer response is sent again in halves.
+    pub answer_bytes: usize,
+    /// Number of tries for one batch.
+    pub attempts: u32,
+    /// Pause after the first failed try; it doubles after each further one.
+    pub pause: Duration,
+    /// Longest pause, even if the upstream asks for more (`Retry-After`).
+    pub longest_pause: Duration,
+}
+
+impl HttpConfig {
+    /// Limits for one of several upstreams: they give up sooner, so that another upstream is asked.
+    #[must_use]
+    pub fn one_of_several() -> Self {
+        Self {
+            timeout: Duration::from_secs(10),
+            attempts: 2,
+            longest_pause: Duration::from_secs(2),
+            ..Self::default()
+        }
+    }
+
+    /// The pauses after failed tries, without an end.
+    pub(super) fn pauses(&self) -> ExponentialBuilder {
+        let pauses = ExponentialBuilder::new().with_factor(2.0).without_max_times();
+        pauses.with_min_delay(self.pause).with_max_delay(self.longest_pause)
+    }
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            batch: 20,
+            parallel: 4,
+            timeout: Duration::from_secs(20),
+            answer_bytes: 12 * 1024 * 1024,
+            attempts: 4,
+            pause: Duration::from_millis(250),
+            longest_pause: Duration::from_secs(30),
+        }
+    }
+}
+
+/// An upstream over HTTP or HTTPS.
+pub struct HttpUpstream {
+    url: reqwest::Url,
+    name: String,
+    secrets: Secrets,
+    client: reqwest::Client,
+    config: HttpConfig,
+    /// Requests per batch that this upstream accepts, as far as is known; shrinks when it refuses a batch.
+    batch: AtomicUsize,
+    reached: Reached,
+    intake: Intake,
+}
+
+/// A try that failed.
+struct Failure {
+    error: UpstreamError,
+    /// `None` if another try cannot help; otherwise the wait that the upstream asks for, if it states one.
+    retry: Option<Option<Duration>>,
+}
+
+impl HttpUpstream {
+    /// Prepares a client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The text is not a URL, or the HTTP client cannot be created.
+    pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
+        let failed = |reason: String| UrlError { name: redact(url), reason };
+        let url: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
+        let client = reqwest::Client::builder()
+            .timeout(config.timeout)
+            .connect_timeout(config.timeout)
+            // A redirect could lead to addresses inside our own network.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("rootlight/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(ClientConfig::clone(&tls::config()))
+            .build()
+            .map_err(|failure| failed(failure.without_url().to_string()))?;
+        let (name, secrets) = (redact(url.as_str()), Secrets::of(url.as_str()));
+        let batch = AtomicUsize::new(config.batch.max(1));
+        let reached = Reached::of(url.as_str());
+        Ok(Self { url, name, secrets, client, config, batch, reached, intake: Intake::of_upstream() })
+    }
+
+    /// Sends one batch, and tries again until a response arrives or the tries are used up.
+    async fn attempt(&self, requests: &[UpstreamRequest]) -> Result<(Decoded, Held), UpstreamError> {
+        // Each try shares the bytes.
+        let body = Bytes::from(encode_batch(requests, FIRST_ID));
+        let retries = self.config.attempts.saturating_sub(1) as usize;
+        let longest = self.config.longest_pause;
+        (|| self.once(body.clone(), requests.len()))
+            .retry(self.config.pauses().with_max_times(retries))
+            .sleep(tokio::time::sleep)
+            .when(|failure| failure.retry.is_some())
+            .adjust(|failure, pause| {
+                let wanted = failure.retry.flatten();
+                pause.map(|pause| wanted.unwrap_or(pause).min(longest))
+            })
+            .notify(|failure, wait| {
+                debug!(upstream = %self.name, error = %failure.error, ?wait, "trying again");
+            })
+            .await
+            .map_err(|failure| failure.error)
+    }
+
+    async fn once(&self, body: Bytes, count: usize) -> Result<(Decoded, Held), Failure> {
+        let sent =
+            self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
+        let response = sent.await.map_err(|failure| self.transport(failure))?;
+        self.reached.note(response.remote_addr().map(|peer| peer.ip()));
+        let status = response.status();
+        let wanted = retry_after(response.headers());
+        let body = self.read(response).await;
+        if status.as_u16() == 429 || status.is_server_error() {
+            let status = status.as_u16();
+            let error = wanted.map_or(UpstreamError::Status(status), |pause| UpstreamError::Busy {
+                status,
+                seconds: pause.as_secs(),
+            });
+            return Err(Failure { error, retry: Some(wanted) });
+        }
+        if status.as_u16() == 413 && count > 1 {
+            return Ok((Decoded::Refused(UpstreamError::Status(413)), Held::default()));
+        }
+        if let (Err(Failure { error: UpstreamError::TooLarge(limit), .. }), true) = (&body, count > 1) {
+            return Ok((Decoded::Refused(UpstreamError::TooLarge(*limit)), Held::default()));
+        }
+        // The reference node sends some JSON-RPC errors with status 400, so the body is decoded before the
+        // status is judged.
+        let decoded = match body {
+            Ok(body) => decode_incoming(body, FIRST_ID, count).await.map_err(Failure::last),
+            Err(failure) => Err(failure),
+        };
+        match decoded {
+            Err(failure) if !status.is_success() && matches!(failure.error, UpstreamError::Malformed(_)) => {
+                Err(Failure::last(UpstreamError::Status(status.as_u16())))
+            }
+            other => other,
+        }
+    }
+
+    /// Reads a body up to the size limit. The announced length is not trusted.
+    async fn read(&self, mut response: reqwest::Response) -> Result<Incoming, Failure> {
+        let limit = self.config.answer_bytes;
+        let no_room = |_| Failure::last(UpstreamError::NoRoom);
+        let (mut bytes, mut held, mut begun) = (Vec::new(), Held::default(), Instant::now());
+        loop {
+            let chunk = timeout(CONTENDED, response.chunk()).await;
+            self.intake.hurry(&held, begun.elapsed()).map_err(Failure::last)?;
+            let Ok(chunk) = chunk else { continue };
+            let Some(chunk) = chunk.map_err(|failure| self.transport(failure))? else { break };
+            if bytes.len().saturating_add(chunk.len()) > limit {
+                return Err(Failure::last(UpstreamError::TooLarge(limit)));
+            }
+            let length = bytes.len().saturating_add(chunk.len());
+            let missing = room_of(length).saturating_sub(held.bytes());
+            if missing > 0 {
+                let more = missing.max(READ_STEP);
+                let room = match held.bytes() {
+                    0 => self.intake.first_room(more).await,
+                    _ => self.intake.room_now(more),
+                };
+                if held.bytes() == 0 {
+                    // The wait for room is not the upstream's.
+                    begun = Instant::now();
+                }
+                held.merge(room.map_err(no_room)?);
+                bytes.reserve_exact(READ_STEP.max(chunk.len()));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        self.intake.admit(bytes, held).map_err(no_room)
+    }
+
+    /// A connection that failed. What was sent for a caller is not sent again after the time limit: the upstream may still be
+    /// running it, and would run it once more.
+    fn transport(&self, failure: reqwest::Error) -> Failure {
+        let may_run = failure.is_timeout() && !failure.is_connect();
+        let retry = (!may_run || asker().is_none()).then_some(None);
+        let error = if failure.is_timeout() {
+            UpstreamError::Timeout(self.config.timeout.as_millis())
+        } else {
+            // The URL may hold a key.
+            UpstreamError::Transport(describe(&failure.without_url()))
+        };
+        Failure { error, retry }
+    }
+}
+
+impl Failure {
+    fn last(error: UpstreamError) -> Self {
+        Self { error, retry: None }
+    }
+}
+
+impl Exchange for HttpUpstream {
+    fn send<'a>(
+        &'a self,
+        requests: &'a [UpstreamRequest],
+    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
+        Box::pin(self.attempt(requests))
+    }
+
+    fn size(&self) -> &AtomicUsize {
+        &self.batch
+    }
+
+    fn parallel(&self) -> usize {
+        self.config.parallel
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+}
+
+impl Upstream for HttpUpstream {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { ask_all(self, requests, false).await.0 })
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(ask_all(self, requests, true))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.reached.address()
+    }
+}
+
+/// Returns scheme, host and port of a URL.
+pub(super) fn redact(url: &str) -> String {
+    match url.parse::<reqwest::Url>() {
+        Ok(url) => url.origin().ascii_serialization(),
+        Err(_) => "upstream".to_owned(),
+    }
+}
+
+/// Describes an error with its causes, which name the actual connection failure.
+fn describe(failure: &dyn std::error::Error) -> String {
+    let mut text = failure.to_string();
+    let mut source = failure.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// Reads `Retry-After` in seconds. Its date form is ignored, because JSON-RPC gateways do not use it.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::super::asked_by;
+    use super::*;
+
+    /// How often a node that never answers is sent a request.
+    async fn tries(asker: Option<u64>) -> usize {
+        let node = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", node.local_addr().unwrap());
+        let taken = tokio::spawn(async move {
+            let mut open = Vec::new();
+            while let Ok(Ok((stream, _))) = timeout(Duration::from_secs(5), node.accept()).await {
+                open.push(stream);
+            }
+            open.len()
+        });
+        let (limit, pause) = (Duration::from_millis(100), Duration::from_millis(10));
+        let config = HttpConfig { timeout: limit, pause, ..HttpConfig::default() };
+        let upstream = HttpUpstream::new(&url, config).unwrap();
+        let asked = upstream.request(vec![UpstreamRequest::new("eth_call", "[]".into())]);
+        let answers = match asker {
+            Some(asker) => asked_by(asker.into(), asked).await,
+            None => asked.await,
+        };
+        assert!(matches!(answers[0], Err(UpstreamError::Timeout(_))), "{answers:?}");
+        taken.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_of_a_caller_is_not_run_again_after_the_time_limit() {
+        assert_eq!(tries(Some(1)).await, 1);
+        assert_eq!(tries(None).await, 4, "the program asks again");
+    }
+}

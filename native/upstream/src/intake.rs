@@ -1,0 +1,523 @@
+//! The one way in for what sources send.
+//!
+//! A transport hands over bytes as an [`Incoming`], which only an [`Intake`] makes: the budget of upstream responses has
+//! room for the bytes and for their decoded form, and one source takes only a part of the budget. The bytes can only be
+//! read by [`Incoming::read`], which does long work apart from the threads that serve connections. Work on what was read
+//! takes its room by [`Intake::work`].
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rootlight_limits::budget::{self, Budget, Held, Narrower};
+use rootlight_limits::priority;
+use tokio::sync::Semaphore;
+use tokio::time::Sleep;
+
+use super::{UpstreamError, UpstreamResult, asker};
+
+/// Longest message that is read on a thread that serves connections, in bytes; reading it takes well below a
+/// millisecond.
+pub(crate) const SHORT: usize = 16 * 1024;
+
+/// Copies of a message in memory while it is decoded: the bytes and their parts.
+const COPIES: usize = 2;
+
+/// The room of a message of so many bytes. Short ones take none: their number is limited elsewhere.
+pub(crate) const fn room_of(bytes: usize) -> usize {
+    if bytes > SHORT { bytes.saturating_mul(COPIES) } else { 0 }
+}
+
+/// Longest wait for the first room of a response.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest time for which a long response comes in while others want the room that it holds. What it was refused itself does
+/// not count any more then.
+pub(crate) const CONTENDED: Duration = budget::REFUSAL;
+
+/// Pause between two looks for room.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Room of one message that a peer need not finish quickly while others want room, in bytes: a block and its decoded form.
+/// Eight peers fit.
+const FAIR: usize = 5 * 1024 * 1024;
+
+/// Messages of one source that are worked on at the same time.
+const AT_WORK: usize = 2;
+
+/// Bytes of a source's share that its callers leave to the program itself, which is enough for any of its own responses.
+const LEFT_BY_CALLERS: usize = 8 * 1024 * 1024;
+
+/// The way in of one source.
+///
+/// Nobody who holds room waits for more: what does not fit is refused, so that those who hold room end and give it back.
+/// A holder of no room may wait.
+#[derive(Debug, Clone)]
+pub struct Intake(Arc<Source>);
+
+#[derive(Debug)]
+struct Source {
+    callers: Budget,
+    all_callers: &'static Budget,
+    share: Budget,
+    /// Room that a holder need not give back while others want some.
+    fair: usize,
+    /// The limit of all sources of this kind.
+    kind: Option<&'static Budget>,
+    all: &'static Budget,
+    turns: Arc<Semaphore>,
+}
+
+/// There is no room in the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+/// Why work was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoWork {
+    /// There is no room in the budget now.
+    NoRoom,
+    /// The work takes more than a source may ever take: it sent more than an honest one.
+    TooLong,
+}
+
+impl From<NoRoom> for NoWork {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
+impl From<NoRoom> for UpstreamError {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
+impl Intake {
+    /// That of an upstream which the user has chosen.
+    pub(crate) fn of_upstream() -> Self {
+        Self::new(budget::of_one_source(), 0, None, budget::upstreams())
+    }
+
+    /// That of a peer whose chain is read.
+    pub(crate) fn of_peer() -> Self {
+        Self::new(budget::of_one_source(), FAIR, Some(budget::peers()), budget::upstreams())
+    }
+
+    /// That of all served peers of one address, which can take this many bytes. They take no room from the sources.
+    pub fn of_served_address(bytes: usize) -> Self {
+        Self::new(bytes, 0, None, budget::served_peers())
+    }
+
+    fn new(share: usize, fair: usize, kind: Option<&'static Budget>, all: &'static Budget) -> Self {
+        Self(Arc::new(Source {
+            callers: Budget::new(share.saturating_sub(LEFT_BY_CALLERS)),
+            all_callers: budget::callers(),
+            share: Budget::new(share),
+            fair,
+            kind,
+            all,
+            turns: Arc::new(Semaphore::new(AT_WORK)),
+        }))
+    }
+
+    /// The bytes that the work for one request may take at most.
+    pub(crate) fn most(&self) -> usize {
+        self.0.callers.all()
+    }
+
+    /// Whether anything else has this way in.
+    pub fn is_used(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// Whether others were refused room lately of which this holder has more than its part.
+    pub(crate) fn is_wanted(&self, held: usize) -> bool {
+        let Source { fair, kind, all, .. } = &*self.0;
+        held > *fair && (all.is_contended() || kind.is_some_and(Budget::is_contended))
+    }
+
+    /// Whether other responses of this source were refused room lately.
+    fn is_full(&self) -> bool {
+        self.0.share.is_contended() || self.0.callers.is_contended()
+    }
+
+    /// Fails a response that holds room and takes long to come in while others want room. The source is too slow only if these
+    /// are its own.
+    pub(crate) fn hurry(&self, held: &Held, taken: Duration) -> Result<(), UpstreamError> {
+        if held.bytes() == 0 || taken < CONTENDED {
+            return Ok(());
+        }
+        if self.is_full() {
+            return Err(UpstreamError::Timeout(taken.as_millis()));
+        }
+        if self.is_wanted(held.bytes()) { Err(UpstreamError::NoRoom) } else { Ok(()) }
+    }
+
+    /// Waits for room. Nothing is held meanwhile.
+    async fn room(&self, is_caller: bool, bytes: usize) -> Held {
+        loop {
+            match self.room_for(is_caller, bytes) {
+                Ok(held) => return held,
+                Err(NoRoom) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Waits a while for the first room of a response.
+    pub(crate) async fn first_room(&self, bytes: usize) -> Result<Held, NoRoom> {
+        let room = self.room(asker().is_some(), bytes);
+        tokio::time::timeout(PATIENCE, room).await.map_err(|_| NoRoom)
+    }
+
+    /// Takes room if there is some now. The work for callers leaves a part to the program itself.
+    pub(crate) fn room_now(&self, bytes: usize) -> Result<Held, NoRoom> {
+        self.room_for(asker().is_some(), bytes)
+    }
+
+    /// As [`Self::room_now`], where the work for a caller is done by a task of the program.
+    fn room_for(&self, is_caller: bool, bytes: usize) -> Result<Held, NoRoom> {
+        let Source { callers, all_callers, share, kind, all, .. } = &*self.0;
+        let take = |budget: &Budget| budget.take_or_refuse(bytes).ok_or(NoRoom);
+        let optional = |budget: Option<&Budget>| budget.map_or(Ok(Held::default()), take);
+        let callers = optional(is_caller.then_some(callers))?;
+        let all_callers = optional(is_caller.then_some(*all_callers))?;
+        let (share, kind) = (take(share)?, optional(*kind)?);
+        let held = take(all)?.also(Narrower::Share, share).also(Narrower::Kind, kind);
+        Ok(held.also(Narrower::CallersOfSource, callers).also(Narrower::Callers, all_callers))
+    }
+
+    /// Lets bytes in that turned out to be for a caller, or for the program itself, when they had come in.
+    pub(crate) fn admit_for<B: AsRef<[u8]>>(
+        &self,
+        is_caller: bool,
+        bytes: B,
+        mut held: Held,
+    ) -> Result<Incoming<B>, NoRoom> {
+        held.shrink_to(room_of(bytes.as_ref().len()));
+        if is_caller {
+            let take = |budget: &Budget| budget.take_or_refuse(held.bytes()).ok_or(NoRoom);
+            let (callers, all_callers) = (take(&self.0.callers)?, take(self.0.all_callers)?);
+            held = held.also(Narrower::CallersOfSource, callers).also(Narrower::Callers, all_callers);
+        }
+        self.admit(bytes, held)
+    }
+
+    /// Lets bytes in, with the room that was taken for them and their decoded form.
+    pub(crate) fn admit<B: AsRef<[u8]>>(&self, bytes: B, mut held: Held) -> Result<Incoming<B>, NoRoom> {
+        let wanted = room_of(bytes.as_ref().len());
+        held.shrink_to(wanted);
+        let missing = wanted.saturating_sub(held.bytes());
+        if missing > 0 {
+            held.merge(self.room_now(missing)?);
+        }
+        Ok(Incoming { message: Arc::new((bytes, held)), intake: self.clone() })
+    }
+
+    /// Looks at bytes for which no room was taken yet, such as to learn which request they answer. Returns them too.
+    pub(crate) async fn glance<B: AsRef<[u8]> + Send + 'static, T: Send + 'static>(
+        &self,
+        bytes: B,
+        look: impl FnOnce(&B) -> T + Send + 'static,
+    ) -> Result<(T, B), NoRoom> {
+        self.apart(bytes.as_ref().len(), move || (look(&bytes), bytes)).await
+    }
+
+    /// Works on something that takes this many bytes: takes room for them, and waits for a turn of this source if the work
+    /// is long. Returns the outcome and the room.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(T, Held), NoWork> {
+        if bytes > self.most() {
+            return Err(NoWork::TooLong);
+        }
+        let held = if bytes > SHORT { self.room_now(bytes)? } else { Held::default() };
+        // The work holds its room also if nobody waits for it any more.
+        Ok(self.apart(bytes, move || (work(), held)).await?)
+    }
+
+    async fn apart<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, NoRoom> {
+        if bytes <= SHORT {
+            return Ok(work());
+        }
+        let turn = self.0.turns.clone().acquire_owned().await.map_err(|_| NoRoom)?;
+        let working = priority::spawn_lowered(None, move || {
+            priority::cannot_pause();
+            let outcome = work();
+            drop(turn);
+            outcome
+        });
+        working.await.map_err(|_| NoRoom)
+    }
+}
+
+/// The bytes of the texts of results.
+pub(super) fn bytes_of(results: &[UpstreamResult]) -> usize {
+    let length = |result: &UpstreamResult| result.as_ref().map_or(0, |text| text.get().len());
+    results.iter().map(length).fold(0, usize::saturating_add)
+}
+
+/// Takes room for results that a source made without any. There are errors in their place if there is none.
+pub(super) async fn hold(results: Vec<UpstreamResult>) -> (Vec<UpstreamResult>, Held) {
+    let bytes = bytes_of(&results);
+    if bytes <= SHORT {
+        return (results, Held::default());
+    }
+    match budget::upstreams().take_within(bytes, PATIENCE).await {
+        Some(held) => (results, held),
+        None => (results.iter().map(|_| Err(UpstreamError::NoRoom)).collect(), Held::default()),
+    }
+}
+
+/// Bytes of a source that were let in. The room is given back with the last copy of the value.
+#[derive(Debug)]
+pub(crate) struct Incoming<B = Vec<u8>> {
+    message: Arc<(B, Held)>,
+    intake: Intake,
+}
+
+impl<B> Clone for Incoming<B> {
+    fn clone(&self) -> Self {
+        Self { message: self.message.clone(), intake: self.intake.clone() }
+    }
+}
+
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Incoming<B> {
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.message.0.as_ref().len()
+    }
+
+    /// Reads the bytes; long ones apart from the threads that serve connections.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&[u8]) -> T + Send + 'static,
+    ) -> Result<T, NoRoom> {
+        let message = self.message.clone();
+        self.intake.apart(self.len(), move || work(message.0.as_ref())).await
+    }
+
+    /// As [`Self::read`], with this much more room for what the bytes become.
+    pub(crate) async fn read_into<T: Send + 'static>(
+        &self,
+        room: usize,
+        work: impl FnOnce(&[u8]) -> T + Send + 'static,
+    ) -> Result<(T, Held), NoWork> {
+        let message = self.message.clone();
+        self.intake.work(room.max(self.len()), move || work(message.0.as_ref())).await
+    }
+
+    /// Gives the room back. For bytes that are kept within a limit of their own, and of which there is one copy.
+    pub(crate) fn give_back(&mut self) {
+        if let Some((_, held)) = Arc::get_mut(&mut self.message) {
+            *held = Held::default();
+        }
+    }
+
+    /// The room of the bytes, which the caller keeps as long as what was read from them.
+    pub(crate) fn into_held(self) -> Held {
+        Arc::into_inner(self.message).map(|(_, held)| held).unwrap_or_default()
+    }
+}
+
+/// The room of bytes that a connection has received and that are no whole message yet.
+pub(crate) struct Unread {
+    intake: Intake,
+    held: Held,
+    /// The pause of [`Self::poll_more`].
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Unread {
+    pub(crate) fn new(intake: Intake) -> Self {
+        Self { intake, held: Held::default(), pause: None }
+    }
+
+    /// The bytes of room that are missing before more is received, if so many bytes wait or will be the next message. Gives
+    /// back what is too much.
+    pub(crate) fn missing(&mut self, bytes: usize) -> usize {
+        let wanted = room_of(bytes);
+        // A little too much is kept, because more bytes follow.
+        if self.held.bytes() > wanted.saturating_mul(2) {
+            self.held.shrink_to(wanted);
+        }
+        wanted.saturating_sub(self.held.bytes())
+    }
+
+    /// Takes the room that is missing if there is some now.
+    pub(crate) fn try_more(&mut self, missing: usize) -> bool {
+        let all = std::mem::take(&mut self.held).bytes().saturating_add(missing);
+        self.intake.room_for(false, all).map(|held| self.held = held).is_ok()
+    }
+
+    /// Waits for the room that is missing, for as long as it takes. Nothing is held meanwhile.
+    pub(crate) async fn more(&mut self, missing: usize) {
+        let all = std::mem::take(&mut self.held).bytes().saturating_add(missing);
+        self.held = self.intake.room(false, all).await;
+    }
+
+    /// As [`Self::more`], for a message of so many bytes. If a part of it has come in, nothing is waited for.
+    pub(crate) fn poll_more(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<Result<(), NoRoom>> {
+        let missing = self.missing(bytes);
+        if missing == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            match self.intake.room_for(false, missing) {
+                Ok(room) => {
+                    self.held.merge(room);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(NoRoom) if self.held.bytes() > 0 => return Poll::Ready(Err(NoRoom)),
+                Err(NoRoom) => {}
+            }
+            let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(PAUSE)));
+            ready!(pause.as_mut().poll(context));
+            self.pause = None;
+        }
+    }
+
+    /// Hands over the room of a whole message.
+    pub(crate) fn take(&mut self) -> Held {
+        std::mem::take(&mut self.held)
+    }
+
+    /// As [`Intake::hurry`].
+    pub(crate) fn hurry(&self, taken: Duration) -> Result<(), UpstreamError> {
+        self.intake.hurry(&self.held, taken)
+    }
+
+    /// Whether others want the room of a message that takes long to come in.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.intake.is_wanted(self.held.bytes())
+    }
+
+    /// Lets a whole message in, with the room that was taken for it.
+    pub(crate) fn admit(&mut self, bytes: Vec<u8>) -> Result<Incoming, NoRoom> {
+        let held = self.held.split(room_of(bytes.len()));
+        self.intake.admit(bytes, held)
+    }
+}
+
+#[cfg(test)]
+impl Intake {
+    /// A source whose limits are its own, so that tests do not wait for each other.
+    pub(crate) fn alone(share: usize, all: usize) -> Self {
+        Self::new(share, 0, None, Box::leak(Box::new(Budget::new(all))))
+    }
+
+    /// Another source of the same budget.
+    pub(crate) fn beside(&self, share: usize) -> Self {
+        Self::new(share, 0, None, self.0.all)
+    }
+
+    /// The bytes of its budget that are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.0.all.taken()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::asked_by;
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn source(share: usize, all: usize) -> Intake {
+        Intake::alone(share, all)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_leave_a_part_of_a_source_to_the_program() {
+        let intake = source(32 * MIB, 64 * MIB);
+        let callers = async |bytes| asked_by(7.into(), async { intake.room_now(bytes) }).await;
+        let held = callers(24 * MIB).await.unwrap();
+        assert!(callers(MIB).await.is_err(), "they have all that they may have");
+        let own = intake.room_now(8 * MIB).unwrap();
+        assert!(intake.room_now(MIB).is_err());
+        drop(held);
+        assert!(callers(MIB).await.is_ok());
+        drop(own);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sources_of_a_kind_leave_room_to_others() {
+        let (kind, all) = (Budget::new(40 * MIB), Budget::new(64 * MIB));
+        let (kind, all): (&_, &_) = (Box::leak(Box::new(kind)), Box::leak(Box::new(all)));
+        let peers = [(); 3].map(|()| Intake::new(36 * MIB, 5 * MIB, Some(kind), all));
+        let held: Vec<Held> = peers[..2].iter().map(|peer| peer.room_now(20 * MIB).unwrap()).collect();
+        let mut unread = Unread::new(peers[2].clone());
+        tokio::select! {
+            () = unread.more(MIB) => panic!("peers have all that they may have"),
+            () = tokio::time::sleep(PATIENCE) => {}
+        }
+        assert!(peers[0].is_wanted(20 * MIB), "it has to finish its message soon");
+        assert!(!peers[0].is_wanted(5 * MIB), "a message that takes its part has time");
+        let chosen = Intake::new(36 * MIB, 0, None, all);
+        assert!(chosen.room_now(24 * MIB).is_ok(), "the longest response of another upstream");
+        drop(held);
+        unread.more(MIB).await;
+        assert_eq!((kind.taken(), all.taken()), (MIB, MIB));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_holds_room_is_refused_and_who_holds_none_waits() {
+        let intake = source(8 * MIB, 64 * MIB);
+        let held = intake.room_now(6 * MIB).unwrap();
+        let message = intake.admit(vec![0_u8; MIB], held).unwrap();
+        assert_eq!(
+            message.read_into(7 * MIB, |_| ()).await.err(),
+            Some(NoWork::TooLong),
+            "callers leave a part"
+        );
+        assert!(intake.first_room(7 * MIB).await.is_err(), "not for ever");
+        let mut unread = Unread::new(intake.clone());
+        assert_eq!(unread.missing(4 * MIB), 8 * MIB);
+        tokio::select! {
+            () = unread.more(8 * MIB) => panic!("there is no room"),
+            () = tokio::time::sleep(PATIENCE * 10) => {}
+        }
+        assert!(intake.is_full() && !intake.is_wanted(8 * MIB), "it waits for itself only");
+        drop(message);
+        unread.more(8 * MIB).await;
+        assert_eq!(unread.missing(4 * MIB), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_waited_for_its_room_has_its_time() {
+        let intake = source(8 * MIB, 8 * MIB);
+        let other = intake.room_now(8 * MIB).unwrap();
+        tokio::spawn(async move {
+            tokio::time::sleep(PATIENCE / 2).await;
+            drop(other);
+        });
+        let held = intake.first_room(4 * MIB).await.unwrap();
+        for second in 0..10 {
+            let taken = Duration::from_secs(second);
+            assert_eq!(intake.hurry(&held, taken), Ok(()), "{taken:?}");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert!(intake.beside(8 * MIB).room_now(8 * MIB).is_err());
+        assert_eq!(intake.hurry(&held, CONTENDED), Err(UpstreamError::NoRoom));
+        assert!(intake.room_now(8 * MIB).is_err());
+        let slow = UpstreamError::Timeout(CONTENDED.as_millis());
+        assert_eq!(intake.hurry(&held, CONTENDED), Err(slow), "it waits for itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn short_messages_take_no_room() {
+        let intake = source(MIB, MIB);
+        let _all = intake.room_now(MIB).unwrap();
+        let short = intake.admit(vec![0_u8; SHORT], Held::default()).unwrap();
+        assert!(short.read(<[u8]>::len).await.is_ok());
+        assert!(intake.admit(vec![0_u8; SHORT + 1], Held::default()).is_err());
+    }
+}

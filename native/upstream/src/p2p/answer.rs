@@ -1,0 +1,277 @@
+//! The core's requests, which are those to a JSON-RPC node, answered with what a peer sends.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, U256, hex};
+use rootlight::consensus::Network;
+use rootlight::light::{MAX_BATCH_BYTES, MAX_BATCH_HEADERS, UpstreamRequest, encode_raw_headers};
+use rootlight::state::keys::{account_key, code_key, slot_key};
+use rootlight::trie::{lookup_value, prove};
+use rootlight::types::block::block_len;
+use rootlight::types::header::HeaderForm;
+use rootlight::types::json::{BlockParts, Location, RpcBlock, RpcTransaction, RpcTransactions};
+use rootlight::types::{SealedHeader, Transaction};
+use rootlight_limits::budget::Held;
+use rootlight_p2p::message::{Items, Push};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::block::Blocks;
+use super::body::Content;
+use super::error::PeerError;
+use super::node::PeerNode;
+use super::state::{self, Found, Searched, StateNodes};
+use super::stretch::FullHeader;
+use crate::asker;
+
+/// Copies of bytes while they become JSON: in a list, as digits, and as text.
+const COPIES: usize = 6;
+
+/// A block that a request names.
+#[derive(Debug, Clone, Copy)]
+enum Named {
+    Hash(B256),
+    Number(u64),
+    Latest,
+}
+
+/// An answer, and its room.
+type Answer = (Box<RawValue>, Held);
+
+/// What a peer can answer.
+pub(super) struct Answers {
+    node: Arc<PeerNode>,
+    blocks: Blocks,
+    nodes: Arc<StateNodes>,
+    searched: Searched,
+}
+
+impl Answers {
+    pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>, nodes: Arc<StateNodes>) -> Self {
+        Self { blocks: Blocks::new(node.clone(), network), node, nodes, searched: Searched::default() }
+    }
+
+    /// Answers one request with what the peer sends.
+    pub(super) async fn answer(&self, request: &UpstreamRequest) -> Result<Answer, PeerError> {
+        let params: Vec<Value> = serde_json::from_str(&request.params)
+            .map_err(|_| PeerError::Params("the parameters are no list"))?;
+        let at = |index: usize| params.get(index).unwrap_or(&Value::Null);
+        match request.method {
+            "eth_blockNumber" => shown(&format!("{:#x}", self.blocks.head().await?)),
+            "rootlight_getHeaders" => {
+                let count = quantity(at(1))?.min(MAX_BATCH_HEADERS);
+                let headers = self.blocks.headers(quantity(at(0))?, count).await?;
+                let bytes = headers.iter().map(FullHeader::bytes).fold(0, usize::saturating_add);
+                if bytes > MAX_BATCH_BYTES {
+                    return Err(PeerError::Wrong("headers are longer than the rules allow"));
+                }
+                self.shown_apart(bytes, move || {
+                    let raw = headers.iter().map(|header| (&header.rlp[..], header.uncles.as_deref()));
+                    text_of(&encode_raw_headers(raw))
+                })
+                .await
+            }
+            "eth_getBlockByNumber" | "eth_getBlockByHash" => {
+                self.block(named(at(0))?, at(1) == &json!(true)).await
+            }
+            "rsk_getRawBlockHeaderByNumber" | "rsk_getRawBlockHeaderByHash" => {
+                let header = self.header(named(at(0))?).await?;
+                shown(&header.map(|header| hex::encode_prefixed(header.encode(HeaderForm::Raw))))
+            }
+            "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
+                self.uncle(named(at(0))?, quantity(at(1))?).await
+            }
+            "eth_getProof" => self.proof(address(at(0))?, &slots(at(1))?, named(at(2))?).await,
+            "eth_getCode" => self.value(code_key(&address(at(0))?).to_vec(), named(at(1))?).await,
+            "rsk_getStorageBytesAt" => {
+                self.value(slot_key(&address(at(0))?, &word(at(1))?), named(at(2))?).await
+            }
+            "eth_sendRawTransaction" => self.send(at(0)).await,
+            "eth_getTransactionReceipt" | "rsk_getRawTransactionReceiptByHash" => {
+                Err(PeerError::NoMessage("receipts"))
+            }
+            "eth_getTransactionByHash" => Err(PeerError::NoMessage("transactions by hash")),
+            _ => Err(PeerError::NoMessage(request.method)),
+        }
+    }
+
+    /// The hash of a block; `None` if the peer has none at that height.
+    async fn hash(&self, block: Named) -> Result<Option<B256>, PeerError> {
+        match block {
+            Named::Hash(hash) => Ok(Some(hash)),
+            Named::Number(number) => self.blocks.hash_at(number).await,
+            Named::Latest => self.blocks.hash_at(self.blocks.head().await?).await,
+        }
+    }
+
+    async fn header(&self, block: Named) -> Result<Option<SealedHeader>, PeerError> {
+        match self.hash(block).await? {
+            Some(hash) => self.blocks.header(hash).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn block(&self, block: Named, full: bool) -> Result<Answer, PeerError> {
+        let Some(header) = self.header(block).await? else { return shown(&Value::Null) };
+        let of = header.clone();
+        let convert = move |content: Content| {
+            let Content { transactions, uncles } = content;
+            let parts = BlockParts {
+                transactions: match full {
+                    true => RpcTransactions::Full(full_transactions(&transactions, &header)),
+                    false => RpcTransactions::Hashes(transactions.iter().map(Transaction::hash).collect()),
+                },
+                uncles: Some(&uncles),
+                total_difficulty: None,
+                size: Some(block_len(&header, &transactions, uncles.iter().map(SealedHeader::header))),
+            };
+            text_of(&RpcBlock::new(&header, parts))
+        };
+        Ok(trimmed(self.blocks.bodies().content(&of, convert).await?))
+    }
+
+    async fn uncle(&self, block: Named, index: u64) -> Result<Answer, PeerError> {
+        let Some(header) = self.header(block).await? else { return shown(&Value::Null) };
+        let uncles = self.blocks.bodies().uncles(&header).await?;
+        let uncle = usize::try_from(index).ok().and_then(|index| uncles.get(index));
+        shown(&uncle.map(|uncle| RpcBlock::uncle(uncle, None, None, None)))
+    }
+
+    /// Makes JSON of so many bytes, on a thread for long work.
+    async fn shown_apart(
+        &self,
+        bytes: usize,
+        convert: impl FnOnce() -> Result<Box<RawValue>, PeerError> + Send + 'static,
+    ) -> Result<Answer, PeerError> {
+        let (text, held) = self.node.intake().work(bytes.saturating_mul(COPIES), convert).await?;
+        Ok(trimmed((text?, held)))
+    }
+
+    /// The nodes on the paths of keys of a block's state, and the state root.
+    async fn state(&self, block: Named, keys: Vec<Vec<u8>>) -> Result<Option<(Found, B256)>, PeerError> {
+        let Some(header) = self.header(block).await? else { return Ok(None) };
+        let (block, root) = (header.number, header.state_root);
+        let found = state::find(&self.node, &self.nodes, &self.searched, block, root, keys).await?;
+        Ok(Some((found, root)))
+    }
+
+    /// The members of `eth_getProof` from which the core reads: the nodes.
+    async fn proof(&self, address: Address, slots: &[U256], block: Named) -> Result<Answer, PeerError> {
+        let account = account_key(&address).to_vec();
+        let paths: Vec<(U256, Vec<u8>)> =
+            slots.iter().map(|slot| (*slot, slot_key(&address, slot))).collect();
+        let keys = std::iter::once(account.clone()).chain(paths.iter().map(|path| path.1.clone())).collect();
+        let Some((found, root)) = self.state(block, keys).await? else { return shown(&Value::Null) };
+        let bytes = found.bytes();
+        let walk = move || {
+            let path = |key: &[u8]| {
+                let nodes = prove(found.nodes(), root, key);
+                nodes.map_err(|_| PeerError::Wrong("a node of a path is missing"))
+            };
+            let storage = paths.iter().map(|(slot, key)| Ok((*slot, path(key)?)));
+            Ok::<_, PeerError>((path(&account)?, storage.collect::<Result<Vec<_>, PeerError>>()?))
+        };
+        let (walked, _held) = self.node.intake().work(bytes, walk).await?;
+        let (account, storage) = walked?;
+        let length = |path: &Vec<Bytes>| path.iter().map(|node| node.len()).fold(0, usize::saturating_add);
+        let bytes =
+            storage.iter().map(|(_, path)| length(path)).fold(length(&account), usize::saturating_add);
+        let convert = move || {
+            let hex = |path: &Vec<Bytes>| path.iter().map(hex::encode_prefixed).collect::<Vec<String>>();
+            let storage =
+                storage.iter().map(|(slot, path)| json!({ "key": format!("{slot:#x}"), "proof": hex(path) }));
+            text_of(&json!({
+                "address": address,
+                "accountProof": hex(&account),
+                "storageProof": storage.collect::<Vec<Value>>(),
+            }))
+        };
+        self.shown_apart(bytes, convert).await
+    }
+
+    /// The bytes of a value, such as code.
+    async fn value(&self, key: Vec<u8>, block: Named) -> Result<Answer, PeerError> {
+        let Some((found, root)) = self.state(block, vec![key.clone()]).await? else {
+            return shown(&Value::Null);
+        };
+        let (value, _held) =
+            self.node.intake().work(found.bytes(), move || lookup_value(found.nodes(), root, &key)).await?;
+        let value = value.map_err(|_| PeerError::Wrong("a value is missing"))?.unwrap_or_default();
+        self.shown_apart(value.len(), move || text_of(&hex::encode_prefixed(value))).await
+    }
+
+    /// Sends a transaction. A peer takes it without a word, and drops it without one.
+    async fn send(&self, raw: &Value) -> Result<Answer, PeerError> {
+        let bytes = raw.as_str().and_then(|text| hex::decode(text).ok());
+        let bytes = bytes.ok_or(PeerError::Params("the transaction is not hexadecimal"))?;
+        let transaction =
+            Transaction::decode(&bytes).map_err(|_| PeerError::Params("the transaction does not decode"))?;
+        let items = Items::lists(&bytes, 1, "transactions")?;
+        self.node.link().await?.push(asker(), Push::Transactions(items)).await?;
+        shown(&transaction.hash())
+    }
+}
+
+/// The JSON objects of a block's transactions, without senders: the core recovers those that it needs from the signatures.
+fn full_transactions(all: &[Transaction], header: &SealedHeader) -> Vec<RpcTransaction> {
+    let place = |index: usize| Location {
+        block_hash: header.hash(),
+        block_number: header.number,
+        index: index as u64,
+    };
+    let shown = |(index, transaction): (usize, &Transaction)| {
+        RpcTransaction::new(transaction, transaction.hash(), Address::ZERO, Some(&place(index)))
+    };
+    all.iter().enumerate().map(shown).collect()
+}
+
+fn text_of(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
+    to_raw_value(value).map_err(|_| PeerError::Wrong("it has no JSON form"))
+}
+
+/// A short answer, which takes no room.
+fn shown(value: &impl Serialize) -> Result<Answer, PeerError> {
+    Ok((text_of(value)?, Held::default()))
+}
+
+/// Gives back the room that was only needed to make an answer.
+fn trimmed((text, mut held): Answer) -> Answer {
+    held.shrink_to(text.get().len().saturating_mul(2));
+    (text, held)
+}
+
+fn text(value: &Value) -> Result<&str, PeerError> {
+    value.as_str().ok_or(PeerError::Params("a parameter is not a string"))
+}
+
+fn quantity(value: &Value) -> Result<u64, PeerError> {
+    let digits = text(value)?.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    digits.ok_or(PeerError::Params("a parameter is not a quantity"))
+}
+
+fn word(value: &Value) -> Result<U256, PeerError> {
+    text(value)?.parse().map_err(|_| PeerError::Params("a storage slot is not a number"))
+}
+
+fn slots(value: &Value) -> Result<Vec<U256>, PeerError> {
+    value.as_array().ok_or(PeerError::Params("the storage slots are no list"))?.iter().map(word).collect()
+}
+
+fn address(value: &Value) -> Result<Address, PeerError> {
+    text(value)?.parse().map_err(|_| PeerError::Params("a parameter is not an address"))
+}
+
+/// The block of a parameter: a hash, a number, a tag, or the object of EIP-1898.
+fn named(value: &Value) -> Result<Named, PeerError> {
+    let value = value.get("blockHash").or_else(|| value.get("blockNumber")).unwrap_or(value);
+    let name = text(value)?;
+    match name {
+        "latest" => Ok(Named::Latest),
+        "earliest" => Ok(Named::Number(0)),
+        _ if name.len() == 66 => {
+            name.parse().map(Named::Hash).map_err(|_| PeerError::Params("a parameter is not a block hash"))
+        }
+        _ => quantity(value).map(Named::Number),
+    }
+}

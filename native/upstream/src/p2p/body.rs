@@ -1,0 +1,227 @@
+//! Bodies of blocks: they are compared with their headers before anything is made of them.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256, keccak256};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use rootlight::consensus::{Network, root_format};
+use rootlight::trie::ordered_root;
+use rootlight::types::block::EMPTY_UNCLES_HASH;
+use rootlight::types::rlp::put_list;
+use rootlight::types::{Header, SealedHeader, Transaction};
+use rootlight_limits::budget::Held;
+use rootlight_p2p::header::RawHeader;
+use rootlight_p2p::message::{Body, Items, Request, Response};
+
+use super::error::PeerError;
+use super::lacks::Thing;
+use super::message::response;
+use super::node::PeerNode;
+use super::places::in_share;
+use super::stretch::FullHeader;
+use crate::intake::Incoming;
+
+/// Bytes of bodies that are kept.
+const KEPT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Longest body that is kept, in bytes: several questions about a block follow each other.
+const KEPT_BODY: usize = 128 * 1024;
+
+/// Number of bodies that the memory is laid out for.
+const KEPT: usize = 256;
+
+/// Gas of the cheapest transaction.
+const TRANSACTION_GAS: u64 = 21_000;
+
+/// Most transactions of a block that pay no gas: that of REMASC, and those of the federation to the Bridge.
+const FREE_TRANSACTIONS: u64 = 1_024;
+
+/// Memory that a transaction takes beside its bytes: decoded, in a trie, and the fixed part of its JSON.
+const TRANSACTION_BYTES: usize = 2_560;
+
+/// Copies of the bytes of a body: decoded, in a trie, and twice as hexadecimal digits.
+const COPIES: usize = 6;
+
+/// Weighs bodies by their bytes; long ones are too heavy to be kept.
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<B256, Incoming> for ByBytes {
+    fn weight(&self, _: &B256, body: &Incoming) -> u64 {
+        if body.len() > KEPT_BODY { KEPT_BYTES + 1 } else { body.len().max(1) as u64 }
+    }
+}
+
+/// The transactions and uncles of a block, which have the hashes that the header names.
+pub(super) struct Content {
+    pub(super) transactions: Vec<Transaction>,
+    pub(super) uncles: Vec<SealedHeader>,
+}
+
+/// The bodies of one peer's blocks.
+pub(super) struct Bodies {
+    node: Arc<PeerNode>,
+    network: Arc<Network>,
+    /// The messages with bodies, by block hash.
+    kept: Cache<B256, Incoming, ByBytes>,
+}
+
+impl Bodies {
+    pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>) -> Self {
+        Self { node, network, kept: Cache::with_weighter(KEPT, KEPT_BYTES, ByBytes) }
+    }
+
+    /// The full form of the header with this hash, with the uncles of its body.
+    pub(super) async fn complete(&self, hash: B256, rlp: Vec<u8>) -> Result<FullHeader, PeerError> {
+        let (message, network) = (self.message(hash).await?, self.network.clone());
+        let read = move |payload: &[u8]| {
+            let (header, body) = (split(&rlp)?, body(payload)?);
+            check_uncles(&network, header.number(), header.uncles_hash(), &body.uncles)?;
+            FullHeader::new(header.full(body.extension.as_ref())?, Some(body.uncles.payload().to_vec()))
+        };
+        let read = message.read(read).await?;
+        read.inspect_err(|_| self.forget(hash))
+    }
+
+    /// Hands the content of a block to `convert`, on a thread for long work; returns what it makes, and its room.
+    pub(super) async fn content<T: Send + 'static>(
+        &self,
+        header: &SealedHeader,
+        convert: impl FnOnce(Content) -> Result<T, PeerError> + Send + 'static,
+    ) -> Result<(T, Held), PeerError> {
+        let (message, hash) = (self.message(header.hash()).await?, header.hash());
+        let gas_limit = header.gas_limit.value();
+        let count = message.read(move |payload| count(gas_limit, &body(payload)?)).await?;
+        let count = count.inspect_err(|_| self.forget(hash))?;
+        let room =
+            count.saturating_mul(TRANSACTION_BYTES).saturating_add(message.len().saturating_mul(COPIES));
+        if room > self.node.intake().most() {
+            self.forget(hash);
+            return Err(PeerError::Wrong("a body is longer than a block can be"));
+        }
+        let (network, checked) = (self.network.clone(), header.clone());
+        let read = move |payload: &[u8]| {
+            let body = body(payload)?;
+            check_body(&network, &checked, &body)?;
+            decode(&network, &body)
+        };
+        let read = move |payload: &[u8]| read(payload).map(convert);
+        let (converted, held) = message.read_into(room, read).await?;
+        Ok((converted.inspect_err(|_| self.forget(hash))??, held))
+    }
+
+    /// The uncles of a block, which have the hash that the header names. Nothing else of the body is looked at.
+    pub(super) async fn uncles(&self, header: &SealedHeader) -> Result<Vec<SealedHeader>, PeerError> {
+        let (message, network) = (self.message(header.hash()).await?, self.network.clone());
+        let (number, asked) = (header.number, header.uncles_hash);
+        let read = move |payload: &[u8]| {
+            let body = body(payload)?;
+            check_uncles(&network, number, asked, &body.uncles)?;
+            decode_uncles(&network, &body.uncles)
+        };
+        let read = message.read(read).await?;
+        read.inspect_err(|_| self.forget(header.hash()))
+    }
+
+    /// Forgets the body that the peer sent for a block because it is not the block's. Callers do not ask for it again for a
+    /// while.
+    fn forget(&self, hash: B256) {
+        self.kept.remove(&hash);
+        self.node.lacks().note(Thing::Block(hash));
+    }
+
+    /// The message with a body. Requests for the same body wait for one response.
+    async fn message(&self, hash: B256) -> Result<Incoming, PeerError> {
+        if let Some(kept) = self.kept.get(&hash) {
+            return Ok(kept);
+        }
+        // The turn comes first: one caller's questions that wait for their turns keep no other caller waiting.
+        let request = Request::Body(hash);
+        in_share(|| async {
+            let turn = self.node.turn(&request).await?;
+            let ask = async {
+                let mut message = turn.ask(request).await?;
+                if message.len() <= KEPT_BODY {
+                    // The cache has its own limit.
+                    message.give_back();
+                }
+                Ok(message)
+            };
+            self.kept.get_or_insert_async(&hash, ask).await
+        })
+        .await
+    }
+}
+
+fn split(rlp: &[u8]) -> Result<RawHeader<'_>, PeerError> {
+    RawHeader::split(rlp).map_err(|error| PeerError::Message(error.into()))
+}
+
+fn body(payload: &[u8]) -> Result<Body<'_>, PeerError> {
+    match response(payload)? {
+        Response::Body(body) => Ok(body),
+        _ => Err(PeerError::Wrong("not a body")),
+    }
+}
+
+fn check_uncles(network: &Network, number: u64, asked: B256, uncles: &Items<'_>) -> Result<(), PeerError> {
+    let found = match uncles.is_empty() {
+        true => EMPTY_UNCLES_HASH,
+        false => {
+            let mut list = Vec::new();
+            put_list(&mut list, uncles.payload());
+            keccak256(list)
+        }
+    };
+    if found == asked {
+        Ok(())
+    } else {
+        Err(PeerError::other_hash(network, number, "a list of uncles", asked, found))
+    }
+}
+
+/// The number of a body's transactions, of which a block holds only so many. Memory for them is taken afterwards.
+fn count(gas_limit: U256, body: &Body<'_>) -> Result<usize, PeerError> {
+    let most = (gas_limit / U256::from(TRANSACTION_GAS)).saturating_add(U256::from(FREE_TRANSACTIONS));
+    let count = body.transactions.len();
+    if U256::from(count) > most {
+        return Err(PeerError::Wrong("a body has more transactions than the block's gas limit allows"));
+    }
+    Ok(count)
+}
+
+/// Checks that a body is the one that the header names. Nothing is decoded.
+fn check_body(network: &Network, header: &SealedHeader, body: &Body<'_>) -> Result<(), PeerError> {
+    check_uncles(network, header.number, header.uncles_hash, &body.uncles)?;
+    check_transactions(network, header, &body.transactions)
+}
+
+fn check_transactions(
+    network: &Network,
+    header: &SealedHeader,
+    transactions: &Items<'_>,
+) -> Result<(), PeerError> {
+    let items: Vec<&[u8]> = transactions.iter().collect();
+    let asked = header.transactions_root;
+    let found = ordered_root(&items, root_format(network, header.number));
+    if found == asked {
+        return Ok(());
+    }
+    Err(PeerError::other_hash(network, header.number, "a list of transactions", asked, found))
+}
+
+fn decode(network: &Network, body: &Body<'_>) -> Result<Content, PeerError> {
+    let transactions: Result<_, _> = body.transactions.iter().map(Transaction::decode).collect();
+    Ok(Content {
+        transactions: transactions.map_err(|error| PeerError::Message(error.into()))?,
+        uncles: decode_uncles(network, &body.uncles)?,
+    })
+}
+
+fn decode_uncles(network: &Network, uncles: &Items<'_>) -> Result<Vec<SealedHeader>, PeerError> {
+    let shape = |number| network.header_shape(number);
+    let uncles: Result<_, _> =
+        uncles.iter().map(|rlp| Header::decode(rlp, &shape).map(Header::seal)).collect();
+    uncles.map_err(|_| PeerError::Wrong("an uncle does not decode"))
+}

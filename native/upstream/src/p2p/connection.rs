@@ -1,0 +1,546 @@
+//! The task that owns the socket of a connection: reads, writes, and answers one request of the peer after another.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use futures::future::BoxFuture;
+use rootlight::types::Asker;
+use rootlight_limits::budget::Held;
+use rootlight_limits::priority;
+use rootlight_p2p::message::{Message, Push, Request};
+use rootlight_p2p::rlpx::{MAX_FRAME_READ, MAX_FRAME_SENT};
+use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, SendError, Session};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+
+use super::error::PeerError;
+use super::places::{Minute, Place};
+use crate::intake::{Incoming, Intake, NoRoom, SHORT, Unread};
+
+/// Longest wait for a response. A peer that lacks something does not respond.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Longest wait for the socket to take what is written.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The same while other peers wait for the room that the responses to this one take.
+const CONTENDED_WRITE: Duration = Duration::from_secs(2);
+
+/// Bytes that are read at once.
+pub(super) const READ_BYTES: usize = 64 * 1024;
+
+/// Pause before a message that the limit of a minute holds back is tried again.
+const LIMIT_PAUSE: Duration = Duration::from_millis(200);
+
+/// A message that the limit of a minute holds back for longer fails at once.
+const LONGEST_HOLD: Duration = Duration::from_secs(2);
+
+/// Seconds for which a long message may come in. A response that takes longer comes too late anyway.
+const LONGEST_MESSAGE: u32 = 15;
+
+/// The same while others wait for the room that it takes.
+const CONTENDED_MESSAGE: u32 = 2;
+
+/// Why a connection ends whose message takes room that others want. An honest peer may be as slow: this is no fault of it.
+pub(super) const ENDED_FOR_ROOM: DisconnectReason = DisconnectReason::TooManyPeers;
+
+/// Longest message that a peer may send unasked, in bytes: a block.
+pub const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
+
+/// For how long a response may come after its question. Responses that come too late are dropped.
+const LATE: Duration = Duration::from_secs(60);
+
+/// Most requests of a peer that wait for their responses. Further ones are dropped, as stock nodes do.
+const MAX_ASKED: usize = 256;
+
+/// Most requests of a peer for state chunks that wait for their responses, as stock nodes have it.
+const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
+
+/// What a connection's owner does with what the peer sends by itself.
+pub trait Host: Send + Sync + 'static {
+    /// The way in for what the peer sends.
+    fn intake(&self) -> Intake;
+
+    /// A message without an id came.
+    fn pushed(&self, push: Push<'_>);
+
+    /// Makes the response to a request of the peer; a request that has none gives `None` in the end. `None` at once if the
+    /// peer is never answered.
+    fn respond(self: Arc<Self>, _asked: Asked) -> Option<BoxFuture<'static, Option<Answer>>> {
+        None
+    }
+
+    /// Whether other peers wait for the room that a response to this one takes, a long or a short one.
+    fn is_contended(&self, _is_long: bool) -> bool {
+        false
+    }
+}
+
+/// A response, and the bytes of the budget that it takes until it is sent.
+pub struct Answer {
+    /// The payload of the message.
+    pub payload: Vec<u8>,
+    /// The bytes of the budget.
+    pub held: Held,
+    /// Whether the bytes are those of long responses.
+    pub is_long: bool,
+}
+
+/// A message for the peer.
+pub(super) struct Order {
+    pub(super) asker: Option<Asker>,
+    pub(super) what: What,
+    /// Gets the message with the response, and of a push nothing once it is on its way.
+    pub(super) reply: Reply,
+    /// The place of a question, which is free again when the peer has answered or its time is over: even if the caller has
+    /// gone, the peer works on it.
+    pub(super) place: Option<Place>,
+}
+
+type Reply = oneshot::Sender<Result<Option<Incoming>, PeerError>>;
+
+pub(super) enum What {
+    Ask(Request),
+    Push(Vec<u8>),
+}
+
+/// Milliseconds since a connection began.
+#[derive(Clone, Copy)]
+pub(super) struct Clock(Instant);
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn now(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a peer asks for.
+#[derive(Clone, Copy)]
+pub enum Asked {
+    /// A request, whose response has the same id.
+    Request {
+        /// The id.
+        id: u64,
+        /// What is asked for.
+        request: Request,
+    },
+    /// The block of this hash, which a peer that was told of it asks for without an id.
+    Block(B256),
+}
+
+impl Asked {
+    const fn is_chunk(&self) -> bool {
+        matches!(self, Self::Request { request: Request::Chunk(_), .. })
+    }
+}
+
+/// The socket of a connection, and the questions that wait.
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) session: Session,
+    pub(super) clock: Clock,
+    pub(super) host: Arc<dyn Host>,
+    /// Messages of the program itself, which wait for the limit of a minute.
+    pub(super) own: mpsc::Receiver<Order>,
+    /// Messages of callers, which do not.
+    pub(super) callers: mpsc::Receiver<Order>,
+    pub(super) minute: Minute,
+    pub(super) exchange: Exchange,
+    /// The response that is being made.
+    pub(super) making: Option<Making>,
+    /// The room of what has come in and is no whole message yet.
+    pub(super) unread: Unread,
+    /// Seconds since the last whole message, while a long one comes in.
+    pub(super) slow: u32,
+}
+
+/// What both sides have asked for.
+#[derive(Default)]
+pub(super) struct Exchange {
+    /// Our requests by id.
+    waiting: BTreeMap<u64, Waiting>,
+    next_id: u64,
+    /// The peer's requests. The next one is answered when the response before is sent.
+    asked: VecDeque<Asked>,
+    /// Room that a response takes until the socket has it, and whether the response is a long one.
+    unsent: Option<(Held, bool)>,
+    /// The longest responses to our questions, in bytes, and until when they may come.
+    allowed: BTreeMap<usize, Instant>,
+    /// Since when the peer is not read because there is no room for what it sends.
+    unread_since: Option<Instant>,
+}
+
+/// A question that the peer has not answered.
+struct Waiting {
+    request: Request,
+    reply: Reply,
+    place: Option<Place>,
+    until: Instant,
+}
+
+/// A response that is being made.
+pub(super) struct Making {
+    is_chunk: bool,
+    answer: BoxFuture<'static, Option<Answer>>,
+}
+
+impl Connection {
+    /// Serves the connection until it ends.
+    pub(super) async fn run(&mut self, mut buffer: Vec<u8>) -> CloseReason {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        let mut held: Option<Order> = None;
+        loop {
+            self.session.set_read_limit(self.exchange.longest_message());
+            while let Some(event) = self.next_event() {
+                match event {
+                    Event::Message(payload) => {
+                        self.slow = 0;
+                        self.take(payload);
+                    }
+                    Event::Closed(reason) => return reason,
+                    Event::Ready(_) => {}
+                }
+            }
+            if let Err(reason) = self.write().await {
+                return reason;
+            }
+            self.make_next();
+            let can_take = held.is_none();
+            let mut missing = self.unread.missing(self.coming());
+            if missing > 0 && self.unread.try_more(missing) {
+                missing = 0;
+            }
+            self.exchange.note_read(missing == 0);
+            tokio::select! {
+                // Without room the peer has to wait.
+                () = self.unread.more(missing), if missing > 0 => {}
+                read = self.stream.read(&mut buffer), if missing == 0 => match read {
+                    Ok(count) if count > 0 => self.session.receive(&buffer[..count], self.clock.now()),
+                    _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
+                },
+                order = self.own.recv(), if can_take => match order {
+                    Some(order) => held = self.send(order),
+                    None => return CloseReason::ByUs(DisconnectReason::Requested),
+                },
+                Some(order) = self.callers.recv() => self.send_for_caller(order),
+                answer = made(&mut self.making) => self.answer(answer),
+                () = tokio::time::sleep(LIMIT_PAUSE), if !can_take => {
+                    held = held.take().and_then(|order| self.send(order));
+                }
+                () = self.exchange.overdue() => self.exchange.give_up(),
+                _ = ticks.tick() => self.tick(missing == 0),
+            }
+        }
+    }
+
+    /// The bytes that wait to be read as messages, with those of a begun message that are still to come.
+    fn coming(&self) -> usize {
+        self.session.begun_message().unwrap_or(0).max(self.session.unread())
+    }
+
+    /// Does what is due each second. `reads` says that the peer is waited for, and not room: only a whole message ends the
+    /// count of the seconds that a long one takes.
+    fn tick(&mut self, reads: bool) {
+        self.session.tick(self.clock.now());
+        if self.coming() <= SHORT {
+            self.slow = 0;
+        } else if reads {
+            self.slow = self.slow.saturating_add(1);
+        }
+        if self.slow > LONGEST_MESSAGE {
+            self.session.disconnect(DisconnectReason::PingTimeout);
+        } else if self.slow > CONTENDED_MESSAGE && self.unread.is_wanted() {
+            self.session.disconnect(ENDED_FOR_ROOM);
+        }
+    }
+
+    /// The next event of the session. A long message is decrypted while other threads do what else this thread has to do.
+    fn next_event(&mut self) -> Option<Event> {
+        let is_long = self.session.whole_message().is_some_and(|bytes| bytes > SHORT);
+        let now = self.clock.now();
+        priority::in_place(is_long, || self.session.next_event(now))
+    }
+
+    /// Sends a caller's message if its share of the minute allows this.
+    fn send_for_caller(&mut self, order: Order) {
+        if order.reply.is_closed() {
+            return;
+        }
+        let now = self.clock.now();
+        let room = self.session.send_room(now);
+        if order.asker.is_some_and(|asker| !self.minute.take(asker, now, room)) {
+            let _ = order.reply.send(Err(PeerError::Share));
+            return;
+        }
+        if let Some(held) = self.send(order) {
+            let _ = held.reply.send(Err(PeerError::Share));
+        }
+    }
+
+    /// Sends a message. Gives it back if the limit of a minute holds it back for a moment.
+    fn send(&mut self, order: Order) -> Option<Order> {
+        let id = self.exchange.next_id.saturating_add(1);
+        let payload = match &order.what {
+            // The caller has gone.
+            What::Ask(_) if order.reply.is_closed() => return None,
+            What::Ask(request) => &Message::Request { id, request: *request }.encode(),
+            What::Push(payload) => payload,
+        };
+        match (self.session.send_message(payload, self.clock.now()), &order.what) {
+            // A message that waits for long would keep those behind it waiting.
+            (Err(SendError::Rate { wait_ms }), _) if Duration::from_millis(wait_ms) > LONGEST_HOLD => {
+                let _ = order.reply.send(Err(PeerError::Limit(wait_ms)));
+            }
+            (Err(SendError::Rate { .. }), _) => return Some(order),
+            // The end of the session shows as an event; then all that wait learn of it.
+            (Err(_), _) => {}
+            (Ok(()), What::Ask(request)) => {
+                let request = *request;
+                let Order { reply, place, .. } = order;
+                self.exchange.next_id = id;
+                let now = Instant::now();
+                self.exchange.allowed.insert(longest_response(&request), now + LATE);
+                let until = now + RESPONSE_TIMEOUT;
+                self.exchange.waiting.insert(id, Waiting { request, reply, place, until });
+            }
+            (Ok(()), What::Push(_)) => drop(order.reply.send(Ok(None))),
+        }
+        None
+    }
+
+    /// Hands a message to whom it is for. What nobody asked for is dropped.
+    fn take(&mut self, payload: Vec<u8>) {
+        let answered = match Message::decode(&payload) {
+            Ok(Message::Push(Push::GetBlock(hash))) => return self.queue(Asked::Block(hash)),
+            Ok(Message::Push(push)) => return self.host.pushed(push),
+            Ok(Message::Response { id, response }) => {
+                let asked = self.exchange.waiting.get(&id);
+                Some(id).filter(|_| asked.is_some_and(|asked| response.answers(&asked.request)))
+            }
+            Ok(Message::Request { id, request }) => {
+                return self.queue(Asked::Request { id, request });
+            }
+            // What does not decode does not say which request it is for.
+            Err(_) => None,
+        };
+        if let Some(asked) = answered.and_then(|id| self.exchange.waiting.remove(&id)) {
+            let _ = asked.reply.send(self.unread.admit(payload).map(Some).map_err(PeerError::from));
+        }
+    }
+
+    /// Queues a request of the peer, unless too many wait.
+    fn queue(&mut self, asked: Asked) {
+        let waiting = &mut self.exchange.asked;
+        let chunks = waiting.iter().filter(|asked| asked.is_chunk()).count();
+        let making = usize::from(self.making.as_ref().is_some_and(|making| making.is_chunk));
+        let too_many = asked.is_chunk() && chunks.saturating_add(making) >= MAX_CHUNKS;
+        if waiting.len() < MAX_ASKED && !too_many {
+            waiting.push_back(asked);
+        }
+    }
+
+    /// Begins the response to the next request of the peer, if the one before is sent and the limit of a minute allows
+    /// another message. So a peer has at most one response in memory, however little it reads.
+    fn make_next(&mut self) {
+        if self.making.is_some() || self.session.send_room(self.clock.now()) == 0 {
+            return;
+        }
+        let Some(asked) = self.exchange.asked.pop_front() else { return };
+        let Some(answer) = self.host.clone().respond(asked) else { return self.exchange.asked.clear() };
+        self.making = Some(Making { is_chunk: asked.is_chunk(), answer });
+    }
+
+    fn answer(&mut self, answer: Option<Answer>) {
+        self.making = None;
+        let Some(Answer { payload, held, is_long }) = answer else { return };
+        // A message that the limit of a minute holds back is dropped, as stock nodes do.
+        if self.session.send_message(&payload, self.clock.now()).is_ok() {
+            self.exchange.unsent = Some((held, is_long));
+        }
+    }
+
+    /// Writes what the session has to say. A peer that does not read is left after a while.
+    async fn write(&mut self) -> Result<(), CloseReason> {
+        let output = self.session.take_output();
+        if !output.is_empty() {
+            let unsent = self.exchange.unsent.as_ref();
+            let contended = async {
+                let Some((_, is_long)) = unsent else {
+                    return std::future::pending().await;
+                };
+                loop {
+                    tokio::time::sleep(CONTENDED_WRITE).await;
+                    if self.host.is_contended(*is_long) {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                written = timeout(WRITE_TIMEOUT, self.stream.write_all(&output)) => {
+                    written.ok().and_then(Result::ok).ok_or(CloseReason::ByPeer(DisconnectReason::TcpError))?;
+                }
+                () = contended => return Err(CloseReason::ByPeer(DisconnectReason::TcpError)),
+            }
+        }
+        self.exchange.unsent = None;
+        Ok(())
+    }
+
+    pub(super) async fn say_goodbye(&mut self) {
+        // What came in last is read no more.
+        self.unread = Unread::new(self.host.intake());
+        self.session.disconnect(DisconnectReason::Requested);
+        let _ = self.write().await;
+        let _ = self.stream.shutdown().await;
+    }
+}
+
+impl Exchange {
+    /// Notes whether the peer is read. The time for which it is not does not count as its silence.
+    fn note_read(&mut self, is_read: bool) {
+        if !is_read {
+            self.unread_since.get_or_insert_with(Instant::now);
+            return;
+        }
+        let Some(since) = self.unread_since.take() else { return };
+        let now = Instant::now();
+        for asked in self.waiting.values_mut() {
+            let begun = since.max(asked.until - RESPONSE_TIMEOUT);
+            asked.until += now.saturating_duration_since(begun);
+        }
+    }
+
+    /// The end of a question whose time is over at `until`. A question to a peer that is not read lasts at least as long again
+    /// from the moment at which reading stopped.
+    fn end(&self, until: Instant) -> Instant {
+        self.unread_since.map_or(until, |since| until.max(since + RESPONSE_TIMEOUT))
+    }
+
+    /// Waits until the time of the oldest question is over. Numbers grow, and all questions have the same time.
+    async fn overdue(&self) {
+        match self.waiting.first_key_value() {
+            Some((_, oldest)) => tokio::time::sleep_until(self.end(oldest.until)).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The longest message that the peer may send now, in bytes.
+    fn longest_message(&mut self) -> usize {
+        let now = Instant::now();
+        self.allowed.retain(|_, until| *until > now);
+        self.allowed.last_key_value().map_or(0, |(bytes, _)| *bytes).max(LONGEST_UNASKED)
+    }
+
+    /// Gives up the questions whose time is over.
+    fn give_up(&mut self) {
+        let now = Instant::now();
+        while let Some((id, oldest)) = self.waiting.first_key_value() {
+            if self.end(oldest.until) > now {
+                return;
+            }
+            let id = *id;
+            let Some(Waiting { reply, place, .. }) = self.waiting.remove(&id) else { return };
+            // The response may have come, if the peer were read.
+            if self.unread_since.is_some() {
+                let _ = reply.send(Err(NoRoom.into()));
+                continue;
+            }
+            place.iter().for_each(Place::unanswered);
+            let _ = reply.send(Err(PeerError::NoResponse(RESPONSE_TIMEOUT)));
+        }
+    }
+}
+
+/// The most bytes that the response to a request has.
+const fn longest_response(request: &Request) -> usize {
+    match request {
+        Request::SnapBlocks { .. } | Request::SnapStatus => MAX_FRAME_READ,
+        Request::Block(_) | Request::Body(_) => MAX_FRAME_SENT,
+        Request::Headers { .. } | Request::Chunk(_) => 2 * LONGEST_UNASKED,
+        Request::BlockHash { .. } | Request::Skeleton { .. } => LONGEST_UNASKED,
+    }
+}
+
+/// Waits for the response that is being made, for ever if there is none.
+async fn made(making: &mut Option<Making>) -> Option<Answer> {
+    match making {
+        Some(making) => making.answer.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question that has just been sent.
+    fn ask(exchange: &mut Exchange) -> oneshot::Receiver<Result<Option<Incoming>, PeerError>> {
+        let (reply, answer) = oneshot::channel();
+        let id = exchange.next_id.saturating_add(1);
+        exchange.next_id = id;
+        let until = Instant::now() + RESPONSE_TIMEOUT;
+        exchange.waiting.insert(id, Waiting { request: Request::SnapStatus, reply, place: None, until });
+        answer
+    }
+
+    async fn ended(
+        exchange: &mut Exchange,
+        mut answer: oneshot::Receiver<Result<Option<Incoming>, PeerError>>,
+    ) -> (u64, PeerError) {
+        let begun = Instant::now();
+        loop {
+            if let Ok(answer) = answer.try_recv() {
+                return (begun.elapsed().as_secs(), answer.unwrap_err());
+            }
+            exchange.overdue().await;
+            exchange.give_up();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_for_which_a_peer_is_not_read_is_not_its_silence() {
+        let silent = PeerError::NoResponse(RESPONSE_TIMEOUT);
+        let mut exchange = Exchange::default();
+        let answer = ask(&mut exchange);
+        assert_eq!(ended(&mut exchange, answer).await, (6, silent.clone()));
+        // Read again after 3 s.
+        let answer = ask(&mut exchange);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        exchange.note_read(false);
+        tokio::time::advance(Duration::from_secs(3)).await;
+        exchange.note_read(true);
+        assert_eq!(ended(&mut exchange, answer).await, (5, silent.clone()));
+        // Looks at messages that find room take no time.
+        let answer = ask(&mut exchange);
+        for _ in 0..100 {
+            exchange.note_read(false);
+            exchange.note_read(true);
+        }
+        assert_eq!(ended(&mut exchange, answer).await, (6, silent));
+        // Not read any more.
+        let answer = ask(&mut exchange);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        exchange.note_read(false);
+        let later = ask(&mut exchange);
+        assert_eq!(ended(&mut exchange, answer).await, (6, PeerError::NoRoom));
+        assert_eq!(ended(&mut exchange, later).await.1, PeerError::NoRoom);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_messages_are_read_after_questions_for_them() {
+        let mut exchange = Exchange::default();
+        assert_eq!(exchange.longest_message(), LONGEST_UNASKED);
+        exchange.allowed.insert(longest_response(&Request::SnapStatus), Instant::now() + LATE);
+        assert_eq!(exchange.longest_message(), MAX_FRAME_READ);
+        tokio::time::advance(LATE).await;
+        assert_eq!(exchange.longest_message(), LONGEST_UNASKED);
+    }
+}

@@ -1,0 +1,183 @@
+//! Why a peer gave no answer.
+
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use rootlight::consensus::Network;
+use rootlight_p2p::chunk::ChunkError;
+use rootlight_p2p::message::MessageError;
+use rootlight_p2p::rlpx::RlpxError;
+use rootlight_p2p::session::CloseReason;
+
+use crate::UpstreamError;
+use crate::intake::{NoRoom, NoWork};
+
+/// JSON-RPC code of a method that does not exist.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// JSON-RPC code of an error whose text says what it is.
+const SERVER_ERROR: i64 = -32000;
+
+/// JSON-RPC code of bad parameters.
+const INVALID_PARAMS: i64 = -32602;
+
+/// Why a peer gave no answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// There is no connection.
+    #[error("peer not connected: {0}")]
+    NotConnected(String),
+    /// The connection was not set up or ended.
+    #[error("connection to the peer ended: {0}")]
+    Closed(CloseReason),
+    /// The handshake could not begin.
+    #[error("handshake: {0}")]
+    Handshake(#[from] RlpxError),
+    /// No response came. A peer does not respond if it lacks what was asked for.
+    #[error("the peer did not respond within {} ms; a peer says nothing about what it lacks", .0.as_millis())]
+    NoResponse(Duration),
+    /// A caller has had its share of what the peer can be asked, or too many of its questions wait.
+    #[error(
+        "the caller has had its share of the questions that the peer answers in a minute; ask again later"
+    )]
+    Share,
+    /// The peer said nothing when it was asked for the same lately, so it was not asked again.
+    #[error(
+        "the peer did not respond when it was asked for the same lately; a peer says nothing about what it lacks"
+    )]
+    Lacking,
+    /// As many messages were sent as the peer reads in a minute.
+    #[error("the peer reads no more messages for {0} ms")]
+    Limit(u64),
+    /// The memory budget has no room for a response.
+    #[error("{}", UpstreamError::NoRoom)]
+    NoRoom,
+    /// A response does not decode.
+    #[error("response of the peer: {0}")]
+    Message(#[from] MessageError),
+    /// A response is not about what was asked for. The text says what is wrong.
+    #[error("response of the peer: {0}")]
+    Wrong(&'static str),
+    /// A response has another hash than the one that it was asked for by.
+    #[error("{what} of the peer has the hash {found}, asked for {asked}")]
+    OtherHash {
+        /// What was asked for.
+        what: &'static str,
+        /// The hash that was asked for.
+        asked: B256,
+        /// The hash of the response.
+        found: B256,
+    },
+    /// A state chunk does not belong to the state root of the block.
+    #[error("state chunk of block {block} from offset {from}: {error}")]
+    Chunk {
+        /// Number of the block.
+        block: u64,
+        /// The offset that was asked for.
+        from: u64,
+        /// What is wrong with it.
+        error: ChunkError,
+    },
+    /// The peer gives chunks of other states than that of the block. The field is the number of the block.
+    #[error(
+        "the peer's state of block {0} is another one: peers give states of their own branch only; add an upstream that gives \
+         state proofs"
+    )]
+    OtherState(u64),
+    /// The peer offers no snapshot service.
+    #[error(
+        "this peer serves no state chunks (its HELLO has no snap/1); add a peer with snapshot service, or an upstream \
+         that gives state proofs"
+    )]
+    NoState,
+    /// State chunks of the peer did not lead to a key of the state.
+    #[error("state chunks of the peer do not lead to the key {0}")]
+    NotFound(String),
+    /// The protocol has no message for the request.
+    #[error(
+        "peers do not serve {0}; add a JSON-RPC upstream: the peer-to-peer protocol has no message for it"
+    )]
+    NoMessage(&'static str),
+    /// The parameters of the request are not those of the method.
+    #[error("{0}")]
+    Params(&'static str),
+}
+
+impl PeerError {
+    /// A part of a block that has another hash than its header names, if the network's rules for the block are known here.
+    pub(super) fn other_hash(
+        network: &Network,
+        number: u64,
+        what: &'static str,
+        asked: B256,
+        found: B256,
+    ) -> Self {
+        match network.needs_update_for(number) {
+            true => Self::Wrong("a part of a block has another hash than the one asked for"),
+            false => Self::OtherHash { what, asked, found },
+        }
+    }
+
+    /// Whether no honest peer gives such a response, whichever branch it follows and whatever it keeps. Its connection has
+    /// proven which node it is.
+    fn is_lie(&self) -> bool {
+        match self {
+            Self::OtherHash { .. } => true,
+            Self::Chunk { error, .. } => error.fits_no_state(),
+            _ => false,
+        }
+    }
+}
+
+impl PeerError {
+    /// What the light client learns of a failed request of a caller. A peer that lacks what a caller names says nothing,
+    /// and callers can use up what a peer answers: neither is a fault of the peer.
+    pub(super) fn of_caller(self) -> UpstreamError {
+        match self {
+            Self::NoResponse(_) => UpstreamError::Lacking(self.to_string()),
+            Self::Lacking | Self::Share | Self::Limit(_) => UpstreamError::Unasked(self.to_string()),
+            other => other.into(),
+        }
+    }
+}
+
+impl From<NoRoom> for PeerError {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
+impl From<NoWork> for PeerError {
+    fn from(why: NoWork) -> Self {
+        match why {
+            NoWork::NoRoom => Self::NoRoom,
+            NoWork::TooLong => Self::Wrong("it is longer than an honest one"),
+        }
+    }
+}
+
+impl From<PeerError> for UpstreamError {
+    fn from(error: PeerError) -> Self {
+        let message = error.to_string();
+        match error {
+            error if error.is_lie() => Self::False(message),
+            PeerError::NotConnected(_) | PeerError::Closed(_) | PeerError::Handshake(_) => {
+                Self::Transport(message)
+            }
+            PeerError::Limit(wait) => Self::Busy { status: 429, seconds: wait.div_ceil(1_000) },
+            PeerError::NoResponse(_) | PeerError::Lacking | PeerError::Share => Self::Silent(message),
+            PeerError::NoRoom => Self::NoRoom,
+            PeerError::Message(_)
+            | PeerError::Wrong(_)
+            | PeerError::OtherHash { .. }
+            | PeerError::Chunk { .. }
+            | PeerError::OtherState(_)
+            | PeerError::NotFound(_) => Self::Rpc { code: SERVER_ERROR, message, data: None },
+            PeerError::NoState | PeerError::NoMessage(_) => {
+                Self::Rpc { code: METHOD_NOT_FOUND, message, data: None }
+            }
+            PeerError::Params(_) => Self::Rpc { code: INVALID_PARAMS, message, data: None },
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The nodes that are known, shared by the finder, the slots and the file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rootlight_limits::unix_time::unix_time;
+use rootlight_p2p::discovery::{Node, allowed, is_public, networks};
+use rootlight_p2p::rlpx::NodeId;
+use rootlight_p2p::session::Hello;
+use tokio::sync::watch;
+use tracing::warn;
+
+use super::choose::choose;
+use super::kept;
+use super::known::{Caught, KnownNode, MAX_NODES, short};
+
+/// Most nodes of one /16 of IPv4, or /32 of IPv6, as in the table of discovery.
+const PER_NETWORK: usize = rootlight_p2p::discovery::PER_SLASH_16;
+
+/// Failures after which a node that was never connected and does not answer discovery is forgotten.
+const HOPELESS: u32 = 3;
+
+/// A node that has not answered for so many seconds does not answer discovery.
+const SILENT_SECONDS: u64 = 600;
+
+/// The nodes that have answered discovery, of this run and, with a folder, of earlier ones.
+pub struct NodeBook {
+    network: u64,
+    allow_private: bool,
+    folder: Option<PathBuf>,
+    pages: Mutex<Pages>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Pages {
+    nodes: BTreeMap<NodeId, KnownNode>,
+    /// The node of each slot that has one.
+    held: BTreeMap<usize, Node>,
+    /// Nodes that no slot takes.
+    avoided: BTreeSet<NodeId>,
+    /// Whether the file is older than the book.
+    unsaved: bool,
+}
+
+impl NodeBook {
+    /// The book of a peer-to-peer network. With a folder, what an earlier run kept there is read, and [`Self::save`] writes
+    /// there. A file that cannot be used is reported and replaced. `allow_private` takes nodes at addresses that are not
+    /// reached from everywhere.
+    #[must_use]
+    pub fn open(network: u64, allow_private: bool, folder: Option<&Path>) -> Self {
+        let mut pages = Pages::default();
+        if let Some(folder) = folder {
+            match kept::read(folder, network) {
+                Ok(nodes) => {
+                    let nodes = nodes.into_iter().filter(|known| allowed(known.node.address, allow_private));
+                    nodes.for_each(|known| pages.insert(known, unix_time()));
+                }
+                Err(error) => {
+                    warn!("{}: {error}; the list of nodes starts afresh", folder.join(kept::FILE).display());
+                }
+            }
+        }
+        Self {
+            network,
+            allow_private,
+            folder: folder.map(Into::into),
+            pages: Mutex::new(pages),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes one node, if it is known.
+    fn change(&self, id: &NodeId, change: impl FnOnce(&mut KnownNode)) {
+        let mut pages = self.pages();
+        if let Some(known) = pages.nodes.get_mut(id) {
+            change(known);
+            pages.unsaved = true;
+        }
+        drop(pages);
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// A receiver that changes with the book.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// All nodes, by id.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<KnownNode> {
+        self.pages().nodes.values().cloned().collect()
+    }
+
+    /// Number of the peer-to-peer network.
+    #[must_use]
+    pub const fn network(&self) -> u64 {
+        self.network
+    }
+
+    /// Whether private addresses are dialled.
+    #[must_use]
+    pub const fn allows_private(&self) -> bool {
+        self.allow_private
+    }
+
+    /// A node has answered discovery.
+    pub(super) fn found(&self, node: Node) {
+        let now = unix_time();
+        let mut pages = self.pages();
+        match pages.nodes.get_mut(&node.id) {
+            // Who moves does not get rid of what he was caught with.
+            Some(known) => {
+                (known.node, known.seen) = (node, now);
+                // It was away, or this machine was; what failed before may work now.
+                known.forgive();
+            }
+            None => pages.insert(KnownNode::new(node, now), now),
+        }
+        pages.unsaved = true;
+        drop(pages);
+        self.changed();
+    }
+
+    /// A node answered discovery this long ago.
+    pub(super) fn seen(&self, id: &NodeId, ago: Duration) {
+        let mut pages = self.pages();
+        if let Some(known) = pages.nodes.get_mut(id) {
+            known.seen = known.seen.max(unix_time().saturating_sub(ago.as_secs()));
+            pages.unsaved = true;
+        }
+    }
+
+    /// A node no longer answers discovery. It is forgotten if it never was of use: after an outage of our own network, the
+    /// others are where they were.
+    pub(super) fn lost(&self, id: &NodeId) {
+        self.pages().forget(id, |_| true);
+    }
+
+    /// A node was connected and said this.
+    pub(super) fn connected(&self, id: &NodeId, hello: &Hello) {
+        self.change(id, |known| known.connected(hello, unix_time()));
+    }
+
+    /// A node stayed connected for a while, and was of use.
+    pub(super) fn useful(&self, id: &NodeId) {
+        self.change(id, |known| {
+            known.forgive();
+            known.seen = unix_time();
+        });
+    }
+
+    /// A node could not be dialled, failed, or was of no use. It is left alone for a while.
+    pub(super) fn failed(&self, id: &NodeId) {
+        self.change(id, KnownNode::fail);
+        let silent = |known: &KnownNode| known.seen.saturating_add(SILENT_SECONDS) < unix_time();
+        self.pages().forget(id, |known| known.failures >= HOPELESS && silent(known));
+    }
+
+    /// A node said what no honest node says. It is left alone for a day, and so are others at its address.
+    pub(super) fn caught(&self, id: &NodeId, what: &str) {
+        let caught = Caught { at: unix_time(), what: short(what) };
+        self.change(id, |known| known.caught = Some(caught));
+    }
+
+    /// Keeps these nodes from the slots.
+    pub(super) fn avoid(&self, nodes: &[NodeId]) {
+        self.pages().avoided.extend(nodes);
+    }
+
+    /// Chooses a node for a slot that has none, by the rule of `choose`, and gives it to the slot.
+    pub(super) fn take(&self, slot: usize) -> Option<Node> {
+        let mut pages = self.pages();
+        let held: Vec<Node> = pages.held.values().copied().collect();
+        let node = choose(pages.nodes.values(), &held, |node| self.allows(&pages, node), unix_time())?;
+        pages.held.insert(slot, node);
+        Some(node)
+    }
+
+    /// Frees the node of a slot.
+    pub(super) fn release(&self, slot: usize) {
+        self.pages().held.remove(&slot);
+        self.changed();
+    }
+
+    /// Number of slots that have a node.
+    pub(super) fn held(&self) -> usize {
+        self.pages().held.len()
+    }
+
+    /// Whether the node of this slot should go, because no held node serves state and another node may.
+    pub(super) fn wants_state(&self, slot: usize) -> bool {
+        let pages = self.pages();
+        let snap = |node: &Node| pages.nodes.get(&node.id).and_then(|known| known.snap);
+        if pages.held.values().any(|node| snap(node) != Some(false)) || !pages.held.contains_key(&slot) {
+            return false;
+        }
+        let others: Vec<Node> =
+            pages.held.iter().filter(|(other, _)| **other != slot).map(|(_, node)| *node).collect();
+        let may_serve = pages.nodes.values().filter(|known| known.snap != Some(false));
+        choose(may_serve, &others, |node| self.allows(&pages, node), unix_time()).is_some()
+    }
+
+    fn allows(&self, pages: &Pages, node: &Node) -> bool {
+        allowed(node.address, self.allow_private) && !pages.avoided.contains(&node.id)
+    }
+
+    /// Writes the file, if there is a folder and something has changed.
+    pub fn save(&self) {
+        let Some(folder) = &self.folder else { return };
+        let mut pages = self.pages();
+        if !std::mem::take(&mut pages.unsaved) {
+            return;
+        }
+        let text = kept::text(self.network, pages.nodes.values());
+        drop(pages);
+        if let Some(Err(error)) = text.map(|text| kept::write(folder, &text)) {
+            warn!("{}: {error}", folder.join(kept::FILE).display());
+        }
+    }
+}
+
+impl Drop for NodeBook {
+    fn drop(&mut self) {
+        self.save();
+    }
+}
+
+impl Pages {
+    /// Adds a node, if there is room in its network. The one seen least lately makes room in a full book.
+    fn insert(&mut self, known: KnownNode, now: u64) {
+        if !self.network_has_room(known.node.address.ip()) {
+            return;
+        }
+        if self.nodes.len() >= MAX_NODES {
+            let leaves = |known: &&KnownNode| !self.held.values().any(|node| node.id == known.node.id);
+            let order = |known: &&KnownNode| (known.is_caught(now), known.seen);
+            let Some(oldest) = self.nodes.values().filter(leaves).min_by_key(order) else { return };
+            let id = oldest.node.id;
+            self.nodes.remove(&id);
+        }
+        self.nodes.insert(known.node.id, known);
+    }
+
+    /// Forgets a node that was never connected, is in no slot and was not caught, if there is reason to.
+    fn forget(&mut self, id: &NodeId, reason: impl Fn(&KnownNode) -> bool) {
+        let held = self.held.values().any(|node| node.id == *id);
+        let new = |known: &KnownNode| !held && known.snap.is_none() && known.caught.is_none();
+        if self.nodes.get(id).is_some_and(|known| new(known) && reason(known)) {
+            self.nodes.remove(id);
+            self.unsaved = true;
+        }
+    }
+
+    fn network_has_room(&self, ip: IpAddr) -> bool {
+        let large = |ip| networks(ip).1;
+        let same = |known: &&KnownNode| {
+            let other = known.node.address.ip();
+            is_public(other) && other.is_ipv4() == ip.is_ipv4() && large(other) == large(ip)
+        };
+        !is_public(ip) || self.nodes.values().filter(same).count() < PER_NETWORK
+    }
+}
+
+#[cfg(test)]
+#[path = "book_test.rs"]
+mod tests;

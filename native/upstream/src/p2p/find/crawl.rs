@@ -1,0 +1,170 @@
+//! A crawl: every node that is found is dialled once and asked what it offers.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{B256, U256};
+use rootlight_p2p::discovery::{Node, is_public};
+use rootlight_p2p::header::RawHeader;
+use rootlight_p2p::message::{BlockParts, Message, Push, Request, Response};
+use rootlight_p2p::session::Hello;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, sleep_until, timeout};
+
+use super::finder::Finder;
+use super::known::peer_address;
+use crate::intake::Intake;
+use crate::p2p::connection::Host;
+use crate::p2p::link::Link;
+use crate::p2p::{Identity, PeerAddress, PeerError, Reach, node};
+
+/// Most dials at a time.
+const MAX_DIALS: usize = 8;
+
+/// Least time between two dials.
+const DIAL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Longest visit of one node.
+const VISIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a crawl goes on, and as whom.
+#[derive(Debug, Clone)]
+pub struct CrawlOptions {
+    /// Who we are to the nodes.
+    pub identity: Arc<Identity>,
+    /// When it ends.
+    pub duration: Duration,
+}
+
+/// What a node said of itself. Nothing proves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visit {
+    /// Its HELLO.
+    pub hello: Hello,
+    /// Hash of its best block.
+    pub best_hash: B256,
+    /// Total difficulty of its best block.
+    pub total_difficulty: U256,
+    /// Its snapshot service, if it has one that answers.
+    pub snap: Option<SnapOffer>,
+}
+
+/// What a snapshot server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapOffer {
+    /// Number of its checkpoint's block.
+    pub block: u64,
+    /// Bytes of the state at the checkpoint.
+    pub trie_size: u64,
+}
+
+/// A node that was dialled.
+#[derive(Debug)]
+pub struct Visited {
+    /// Id and address.
+    pub node: Node,
+    /// What it said, or why it said nothing.
+    pub outcome: Result<Visit, PeerError>,
+}
+
+/// Dials every node that the finder finds once, 8 at a time and one at each public address, and passes on what they say.
+/// Returns the number of nodes that were found.
+pub async fn crawl(finder: &Finder, options: CrawlOptions, mut visited: impl FnMut(Visited)) -> usize {
+    let book = finder.book().clone();
+    let reach = Reach::Found { private: book.allows_private() };
+    let end = Instant::now().checked_add(options.duration).unwrap_or_else(Instant::now);
+    let (mut dialled, mut dials) = (Dialled::default(), JoinSet::new());
+    let mut turns = interval(DIAL_INTERVAL);
+    loop {
+        tokio::select! {
+            _ = turns.tick(), if dials.len() < MAX_DIALS => {
+                let next = book.nodes().into_iter().find(|known| dialled.is_new(&known.node));
+                if let Some(known) = next {
+                    dialled.note(&known.node);
+                    let identity = options.identity.clone();
+                    dials.spawn(async move {
+                        let outcome = visit(&identity, &peer_address(&known.node), reach).await;
+                        Visited { node: known.node, outcome }
+                    });
+                }
+            }
+            Some(Ok(visit)) = dials.join_next() => {
+                match &visit.outcome {
+                    Ok(said) => book.connected(&visit.node.id, &said.hello),
+                    Err(_) => book.failed(&visit.node.id),
+                }
+                visited(visit);
+            }
+            () = sleep_until(end) => return book.nodes().len(),
+        }
+    }
+}
+
+/// Which nodes and hosts were dialled.
+#[derive(Default)]
+struct Dialled {
+    nodes: BTreeSet<SocketAddr>,
+    hosts: BTreeSet<IpAddr>,
+}
+
+impl Dialled {
+    fn is_new(&self, node: &Node) -> bool {
+        !self.nodes.contains(&node.address) && !self.hosts.contains(&node.address.ip())
+    }
+
+    fn note(&mut self, node: &Node) {
+        self.nodes.insert(node.address);
+        if is_public(node.address.ip()) {
+            self.hosts.insert(node.address.ip());
+        }
+    }
+}
+
+/// A host that takes no notice.
+struct Visitor;
+
+impl Host for Visitor {
+    fn intake(&self) -> Intake {
+        Intake::of_peer()
+    }
+
+    fn pushed(&self, _: Push<'_>) {}
+}
+
+/// Dials a node once, asks what it offers, and leaves it. Takes 30 s at most.
+///
+/// # Errors
+/// It cannot be dialled, or it speaks another protocol or of another chain.
+pub async fn visit(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
+    let visit = timeout(VISIT_TIMEOUT, look_in(identity, address, reach)).await;
+    visit.unwrap_or(Err(PeerError::NoResponse(VISIT_TIMEOUT)))
+}
+
+async fn look_in(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
+    let link = node::dial(identity, address, reach, Arc::new(Visitor)).await?;
+    let said = &link.peer;
+    let snap = if said.hello.serves_snap() { snap_offer(&link).await } else { None };
+    Ok(Visit {
+        hello: said.hello.clone(),
+        best_hash: said.status.best_hash,
+        total_difficulty: said.status.total_difficulty,
+        snap,
+    })
+}
+
+async fn snap_offer(link: &Arc<Link>) -> Option<SnapOffer> {
+    let message = link.ask(Request::SnapStatus).await.ok()?;
+    message.read(read_offer).await.ok()?
+}
+
+fn read_offer(payload: &[u8]) -> Option<SnapOffer> {
+    let Message::Response { response: Response::SnapStatus(status), .. } = Message::decode(payload).ok()?
+    else {
+        return None;
+    };
+    let checkpoint = BlockParts::split(status.blocks.blocks.iter().last()?).ok()?;
+    let header = RawHeader::split(checkpoint.header).ok()?;
+    Some(SnapOffer { block: header.number(), trie_size: status.trie_size })
+}

@@ -1,0 +1,546 @@
+//! A peer that is dialled again whenever its connection ends.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use rootlight::consensus::Network;
+use rootlight::types::BlockRef;
+use rootlight::types::rlp::Reader;
+use rootlight_limits::files;
+use rootlight_p2p::discovery;
+use rootlight_p2p::header::RawHeader;
+use rootlight_p2p::message::{Parent, Push, Request, Status};
+use rootlight_p2p::network::PeerNetwork;
+use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
+use rootlight_p2p::session::{RateLimits, Session, SessionConfig};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
+
+use super::address::PeerAddress;
+use super::connection::Host;
+use super::error::PeerError;
+use super::lacks::{Lacks, Thing};
+use super::link::{Link, Turn};
+use super::places::in_share;
+use crate::asker;
+use crate::intake::{Incoming, Intake};
+
+/// Longest wait for a TCP connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest wait of a request for a connection that is being set up.
+const LINK_PATIENCE: Duration = Duration::from_secs(8);
+
+/// Pause before a node is dialled again; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest pause between two dials.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A connection that lasted this long counts as a good one: the next dial does not wait.
+const GOOD_LINK: Duration = Duration::from_secs(30);
+
+/// Time between two statuses. Peers tell of blocks for ten minutes after one.
+const STATUS_INTERVAL: Duration = Duration::from_secs(240);
+
+/// File of the node key in a data folder.
+const KEY_FILE: &str = "node.key";
+
+/// Who we are among peers, and in which network.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    key: NodeKey,
+    config: SessionConfig,
+}
+
+/// Why there is no identity.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdentityError {
+    /// The network has no peers that are known.
+    #[error("network {0} has no known peer-to-peer network: only mainnet, testnet and regtest have one")]
+    Network(String),
+    /// The system gives no randomness.
+    #[error("no randomness from the system: {0}")]
+    Random(#[from] getrandom::Error),
+    /// The file with the node's key cannot be read or written.
+    #[error("{path}: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Identity {
+    /// The identity with the key in this folder, which is made if there is none; with a new key if there is no folder. A
+    /// node admits one connection of each key, so a key belongs to one process. `genesis` is the hash of block 0, which
+    /// peers compare.
+    ///
+    /// # Errors
+    /// [`IdentityError`]
+    pub fn open(network: &Network, genesis: B256, folder: Option<&Path>) -> Result<Self, IdentityError> {
+        let peers = PeerNetwork::of(network).ok_or_else(|| IdentityError::Network(network.name.clone()))?;
+        let client = concat!("rootlight/v", env!("CARGO_PKG_VERSION"));
+        let config = SessionConfig::new(client, peers.id, genesis, peers.genesis_difficulty());
+        let key = match folder {
+            None => random_key()?,
+            Some(folder) => kept_key(&folder.join(KEY_FILE))?,
+        };
+        Ok(Self { key, config })
+    }
+
+    /// The identity with other limits than those of stock nodes, which drop what comes beyond them: for networks whose
+    /// nodes all have these limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: RateLimits) -> Self {
+        self.config.limits = limits;
+        self
+    }
+
+    /// Our id.
+    #[must_use]
+    pub fn id(&self) -> &NodeId {
+        self.key.id()
+    }
+
+    /// Our key.
+    #[must_use]
+    pub fn key(&self) -> &NodeKey {
+        &self.key
+    }
+
+    /// What we say of ourselves in handshakes.
+    #[must_use]
+    pub fn config(&self) -> &SessionConfig {
+        &self.config
+    }
+
+    /// The status of a node without a chain: it makes peers tell of new blocks, and ask for none.
+    fn status(&self) -> Push<'static> {
+        Push::Status(Status {
+            best: BlockRef { number: 0, hash: self.config.genesis_hash },
+            parent: Some(Parent { hash: B256::ZERO, total_difficulty: self.config.total_difficulty }),
+        })
+    }
+}
+
+/// A new key.
+pub(super) fn random_key() -> Result<NodeKey, IdentityError> {
+    loop {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        // All but a few of the numbers of 32 bytes are keys.
+        if let Ok(key) = NodeKey::from_bytes(&secret) {
+            return Ok(key);
+        }
+    }
+}
+
+/// Reads the key of a file, or makes one and writes it for its owner only.
+fn kept_key(path: &Path) -> Result<NodeKey, IdentityError> {
+    let failed = |reason: String| IdentityError::File { path: path.display().to_string(), reason };
+    let text = match read_key(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_key(path, &random_key()?),
+        read => read,
+    };
+    let bytes: Option<B256> = text.map_err(|error| failed(error.to_string()))?.trim().parse().ok();
+    let key = bytes.and_then(|bytes| NodeKey::from_bytes(&bytes.0).ok());
+    key.ok_or_else(|| {
+        failed("not a node key of 64 hexadecimal digits; remove the file to get a new key".into())
+    })
+}
+
+fn read_key(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    files::check_secret(&file)?;
+    std::io::read_to_string(&mut file)
+}
+
+/// Writes a key, and returns that of the file: another process may have written it first.
+fn write_key(path: &Path, key: &NodeKey) -> std::io::Result<String> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let line = format!("{}\n", alloy_primitives::hex::encode(key.to_bytes()));
+    files::write_secret_once(path, line.as_bytes())?;
+    read_key(path)
+}
+
+/// Which addresses are dialled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// All: the user has named the node.
+    Any,
+    /// Those that a node which others told of can have. They are looked at when they are dialled, after any lookup.
+    Found {
+        /// Whether private, loopback and other special addresses are among them.
+        private: bool,
+    },
+}
+
+impl Reach {
+    fn covers(self, address: &SocketAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Found { private } => discovery::allowed(discovery::canonical(*address), private),
+        }
+    }
+}
+
+/// The connection to a node.
+#[derive(Clone)]
+enum State {
+    Dialling,
+    Open(Arc<Link>),
+    Failed(String),
+}
+
+/// A node with a known address.
+pub struct PeerNode {
+    address: PeerAddress,
+    genesis: B256,
+    state: watch::Receiver<State>,
+    news: Arc<News>,
+    lacks: Lacks,
+    dialling: JoinHandle<()>,
+}
+
+impl PeerNode {
+    /// Starts to dial a node; must be called inside a runtime. Dialling ends when the value is dropped.
+    #[must_use]
+    pub fn start(identity: Arc<Identity>, address: PeerAddress) -> Self {
+        Self::start_within(identity, address, Reach::Any)
+    }
+
+    /// Does what [`Self::start`] does, but dials only addresses within reach.
+    #[must_use]
+    pub fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
+        let (set, state) = watch::channel(State::Dialling);
+        let (news, genesis) = (Arc::new(News::default()), identity.config.genesis_hash);
+        let dialling = tokio::spawn(keep_connected(identity, address.clone(), reach, set, news.clone()));
+        Self { address, genesis, state, news, lacks: Lacks::default(), dialling }
+    }
+
+    /// Where the node is.
+    #[must_use]
+    pub fn address(&self) -> &PeerAddress {
+        &self.address
+    }
+
+    /// Hash of block 0, which the node says to have too.
+    pub(super) const fn genesis(&self) -> B256 {
+        self.genesis
+    }
+
+    /// The newest block that the node has told of. Nothing proves it.
+    #[must_use]
+    pub fn best(&self) -> Option<BlockRef> {
+        *self.news.best.borrow()
+    }
+
+    /// A signal for new blocks.
+    #[must_use]
+    pub fn heads(&self) -> Arc<Notify> {
+        self.news.heads.clone()
+    }
+
+    /// The newest block that the node has told of, or will tell soon.
+    pub(super) async fn first_best(&self) -> Result<BlockRef, PeerError> {
+        self.link().await?;
+        let mut best = self.news.best.subscribe();
+        let known = timeout(LINK_PATIENCE, best.wait_for(Option::is_some)).await;
+        let told = known.ok().and_then(|known| known.ok().and_then(|best| *best));
+        told.ok_or(PeerError::NoResponse(LINK_PATIENCE))
+    }
+
+    /// The connection, if there is one or will be soon.
+    pub(super) async fn link(&self) -> Result<Arc<Link>, PeerError> {
+        let mut state = self.state.clone();
+        let open = state.wait_for(|state| match state {
+            State::Open(link) => link.is_open(),
+            State::Failed(_) => true,
+            State::Dialling => false,
+        });
+        let state = match timeout(LINK_PATIENCE, open).await {
+            Ok(Ok(state)) => state.clone(),
+            _ => State::Failed("no connection yet".into()),
+        };
+        match state {
+            State::Open(link) => Ok(link),
+            State::Failed(reason) => Err(PeerError::NotConnected(reason)),
+            State::Dialling => Err(PeerError::NotConnected("no connection yet".into())),
+        }
+    }
+
+    /// Waits until the node is not worth waiting for: it could not be connected, or the connection ended soon. `opened`
+    /// is told of each connection. A node that was connected for a while is dialled once more.
+    pub(super) async fn given_up(&self, mut opened: impl FnMut(&Link)) -> String {
+        let (mut state, mut since) = (self.state.clone(), None::<Instant>);
+        loop {
+            match &*state.borrow_and_update() {
+                State::Dialling => {}
+                State::Open(link) => {
+                    since = Some(Instant::now());
+                    opened(link);
+                }
+                State::Failed(reason) => {
+                    if since.take().is_none_or(|since| since.elapsed() < GOOD_LINK) {
+                        return reason.clone();
+                    }
+                }
+            }
+            if state.changed().await.is_err() {
+                return "it is no longer dialled".into();
+            }
+        }
+    }
+
+    /// Asks the node when it is the turn of the present caller; returns the message with the response.
+    pub(super) async fn ask(&self, request: Request) -> Result<Incoming, PeerError> {
+        in_share(|| async { self.turn(&request).await?.ask(request).await }).await
+    }
+
+    /// Waits for the turn of a question of the present caller.
+    pub(super) async fn turn(&self, request: &Request) -> Result<NodeTurn<'_>, PeerError> {
+        let asker = asker();
+        let turn = self.link().await?.turn(asker, request).await?;
+        Ok(NodeTurn { turn, is_caller: asker.is_some(), lacks: &self.lacks })
+    }
+
+    /// The way in for what the node sends.
+    pub(super) fn intake(&self) -> &Intake {
+        &self.news.intake
+    }
+
+    /// What the node said nothing about.
+    pub(super) const fn lacks(&self) -> &Lacks {
+        &self.lacks
+    }
+}
+
+/// The right to ask the node one question.
+pub(super) struct NodeTurn<'a> {
+    turn: Turn,
+    is_caller: bool,
+    lacks: &'a Lacks,
+}
+
+impl NodeTurn<'_> {
+    /// Asks the question that the turn is for. A caller does not ask again for a block about which the node said nothing
+    /// lately; synchronization does, because it asks for what the node told of.
+    pub(super) async fn ask(self, request: Request) -> Result<Incoming, PeerError> {
+        let thing = match request {
+            Request::Headers { hash, .. } | Request::Block(hash) | Request::Body(hash) => {
+                Some(Thing::Block(hash))
+            }
+            _ => None,
+        };
+        if self.is_caller && thing.is_some_and(|thing| self.lacks.has(thing)) {
+            return Err(PeerError::Lacking);
+        }
+        let answer = self.turn.ask(request).await;
+        match (&answer, thing) {
+            (Ok(_), Some(thing)) => self.lacks.forget(thing),
+            (Err(PeerError::NoResponse(_)), Some(thing)) => self.lacks.note(thing),
+            _ => {}
+        }
+        answer
+    }
+}
+
+impl Drop for PeerNode {
+    fn drop(&mut self) {
+        self.dialling.abort();
+    }
+}
+
+/// What a node tells of blocks.
+struct News {
+    best: watch::Sender<Option<BlockRef>>,
+    heads: Arc<Notify>,
+    intake: Intake,
+}
+
+impl Default for News {
+    fn default() -> Self {
+        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: Intake::of_peer() }
+    }
+}
+
+impl Host for News {
+    fn intake(&self) -> Intake {
+        self.intake.clone()
+    }
+
+    fn pushed(&self, push: Push<'_>) {
+        let told = match push {
+            // A status is the node's present head, which is lower after a reorganisation.
+            Push::Status(status) => {
+                self.best.send_replace(Some(status.best));
+                return self.heads.notify_one();
+            }
+            Push::NewBlockHashes(blocks) => blocks.into_iter().max_by_key(|block| block.number),
+            Push::Block(block) => announced(block),
+            Push::NewBlockHash(_) | Push::GetBlock(_) | Push::Transactions(_) => None,
+        };
+        let Some(told) = told else { return };
+        let is_new = |best: &mut Option<BlockRef>| {
+            let newer = best.is_none_or(|best| best.number < told.number);
+            if newer {
+                *best = Some(told);
+            }
+            newer
+        };
+        self.best.send_if_modified(is_new);
+        self.heads.notify_one();
+    }
+}
+
+/// Number of a block that was sent unasked, with its parent's hash in place of its own: nobody asks for a head by hash.
+fn announced(block: &[u8]) -> Option<BlockRef> {
+    let header = Reader::list(block, "block").ok()?.next_raw("block.header").ok()?;
+    let header = RawHeader::split(header).ok()?;
+    Some(BlockRef { number: header.number(), hash: header.parent_hash() })
+}
+
+/// Dials the node, and dials it again when the connection ends.
+async fn keep_connected(
+    identity: Arc<Identity>,
+    address: PeerAddress,
+    reach: Reach,
+    state: watch::Sender<State>,
+    news: Arc<News>,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let started = Instant::now();
+        let reason = match dial(&identity, &address, reach, news.clone()).await {
+            Ok(link) => {
+                debug!("peer {address}: connected, {}", link.peer.hello.client_id);
+                state.send_replace(State::Open(link.clone()));
+                stay(&identity, &link).await
+            }
+            Err(error) => error.to_string(),
+        };
+        debug!("peer {address}: {reason}");
+        state.send_replace(State::Failed(reason));
+        pause = if started.elapsed() > GOOD_LINK { FIRST_PAUSE } else { pause };
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        // Requests wait for the new connection.
+        state.send_replace(State::Dialling);
+    }
+}
+
+/// Dials a node once, and speaks the handshake.
+///
+/// # Errors
+/// No address is within reach, or none of them has the node.
+pub(super) async fn dial(
+    identity: &Identity,
+    address: &PeerAddress,
+    reach: Reach,
+    host: Arc<dyn Host>,
+) -> Result<Arc<Link>, PeerError> {
+    let connect = timeout(CONNECT_TIMEOUT, connect(address, reach)).await;
+    let stream = connect.map_err(|_| PeerError::NoResponse(CONNECT_TIMEOUT))??;
+    let mut random = [0; RANDOM_BYTES];
+    getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
+    let secrets = HandshakeSecrets::from_random(&random);
+    let session = Session::dial(&identity.key, &address.id, &secrets, identity.config.clone(), 0)?;
+    Link::open(stream, session, host).await
+}
+
+/// Connects to the first address of the host that is within reach and answers.
+async fn connect(address: &PeerAddress, reach: Reach) -> Result<TcpStream, PeerError> {
+    let broken = |error: std::io::Error| PeerError::NotConnected(error.to_string());
+    let host = address.host.trim_start_matches('[').trim_end_matches(']');
+    let mut failed = PeerError::NotConnected("its address is private or special".into());
+    for place in lookup_host((host, address.port)).await.map_err(broken)? {
+        if !reach.covers(&place) {
+            continue;
+        }
+        match TcpStream::connect(place).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = broken(error),
+        }
+    }
+    Err(failed)
+}
+
+/// Keeps a connection until it ends; returns why.
+async fn stay(identity: &Identity, link: &Arc<Link>) -> String {
+    let mut statuses = tokio::time::interval(STATUS_INTERVAL);
+    loop {
+        tokio::select! {
+            reason = link.ended() => return reason.to_string(),
+            _ = statuses.tick() => {
+                let _ = link.push(None, identity.status()).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Identity::open(&Network::regtest(), B256::ZERO, Some(folder.path()));
+        let first = *open().unwrap().id();
+        assert_eq!(*open().unwrap().id(), first);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = folder.path().join(KEY_FILE).metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "nobody else reads the key");
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let path = folder.path().join(KEY_FILE);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+            let refused = open().map(drop).expect_err("a key that all can read").to_string();
+            assert!(refused.contains("chmod 600"), "{refused}");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        std::fs::write(folder.path().join(KEY_FILE), "nonsense").unwrap();
+        assert!(matches!(open(), Err(IdentityError::File { .. })));
+        assert_ne!(*Identity::open(&Network::regtest(), B256::ZERO, None).unwrap().id(), first);
+    }
+
+    /// A name that others told of may lead anywhere, so what it leads to is looked at.
+    #[tokio::test]
+    async fn addresses_out_of_reach_are_not_dialled() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
+            let id = *random_key().unwrap().id();
+            let address = PeerAddress { id, host: host.into(), port };
+            let refused = connect(&address, Reach::Found { private: false }).await.unwrap_err();
+            assert!(refused.to_string().contains("private"), "{host}: {refused}");
+            if host == "127.0.0.1" {
+                connect(&address, Reach::Found { private: true }).await.unwrap();
+                connect(&address, Reach::Any).await.unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn networks_without_known_peers_have_no_identity() {
+        assert!(matches!(
+            Identity::open(&Network::devnet(), B256::ZERO, None),
+            Err(IdentityError::Network(_))
+        ));
+    }
+}

@@ -1,0 +1,240 @@
+//! State of blocks by the chunks of a snapshot server: the nodes on the paths of the keys that are asked for.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alloy_primitives::{B256, Bytes, hex};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use rootlight::trie::NodeSource;
+use rootlight_limits::budget::Held;
+use rootlight_p2p::chunk::{Answer, ChunkError, Seek, prove};
+use rootlight_p2p::message::{ChunkRequest, Request, Response};
+
+use super::error::PeerError;
+use super::lacks::Thing;
+use super::message::response;
+use super::node::PeerNode;
+use super::places::in_share;
+use crate::asker;
+
+/// Bytes of proven nodes that are kept, for all peers together.
+const KEPT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Number of nodes that the memory is laid out for: a node has some 100 bytes.
+const KEPT_NODES: usize = 256 * 1024;
+
+/// Most bytes of nodes of one search. What was searched for is some hundred bytes a key.
+const MAX_SEARCH_BYTES: usize = 24 * 1024 * 1024;
+
+/// Copies of a chunk while it is proven: the nodes of the trie that it makes, and those that are kept.
+const COPIES: usize = 4;
+
+/// Number of requests without progress after which a search ends. A server whose head moves gives chunks of another
+/// state for a moment.
+const MAX_FAILURES: usize = 3;
+
+/// Most states whose root and size are remembered of a peer.
+const MAX_SEARCHED: usize = 64;
+
+/// Weighs nodes by their bytes.
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<B256, Bytes> for ByBytes {
+    fn weight(&self, _: &B256, node: &Bytes) -> u64 {
+        // The entry itself takes about as much as a short node.
+        node.len().saturating_add(96) as u64
+    }
+}
+
+/// Nodes and long values of states, each under its hash. All peers share them: a hash says whose bytes they are.
+pub struct StateNodes {
+    kept: Cache<B256, Bytes, ByBytes>,
+}
+
+impl Default for StateNodes {
+    fn default() -> Self {
+        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, ByBytes) }
+    }
+}
+
+impl NodeSource for StateNodes {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.kept.get(hash)
+    }
+}
+
+/// Roots of the states that were searched at one peer, and the sizes of their tries. Keys of a later state are near the same
+/// places. Peers do not share this: the roots come from the peer's own headers, and a wrong size would make requests
+/// to others fail.
+#[derive(Default)]
+pub(super) struct Searched(Mutex<BTreeMap<u64, (B256, u64)>>);
+
+impl Searched {
+    /// The last state at or below a block. A state above may be larger, and a peer does not respond to a request for what
+    /// lies beyond the end.
+    fn before(&self, block: u64) -> Option<(B256, u64)> {
+        let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        states.range(..=block).next_back().map(|(_, state)| *state)
+    }
+
+    fn add(&self, block: u64, root: B256, size: u64) {
+        let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        states.insert(block, (root, size));
+        while states.len() > MAX_SEARCHED {
+            states.pop_first();
+        }
+    }
+}
+
+/// The nodes that one search has used, so that none of them leaves while it goes on.
+pub(super) struct SearchNodes<'a> {
+    shared: &'a StateNodes,
+    own: RefCell<BTreeMap<B256, Bytes>>,
+}
+
+impl NodeSource for SearchNodes<'_> {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        if let Some(node) = self.own.borrow().get(hash) {
+            return Some(node.clone());
+        }
+        let node = self.shared.node(hash)?;
+        self.own.borrow_mut().insert(*hash, node.clone());
+        Some(node)
+    }
+}
+
+/// The nodes of a search, and their room.
+pub(super) struct Found {
+    nodes: BTreeMap<B256, Bytes>,
+    _held: Held,
+}
+
+impl Found {
+    pub(super) const fn nodes(&self) -> &BTreeMap<B256, Bytes> {
+        &self.nodes
+    }
+
+    /// The bytes of the nodes.
+    pub(super) fn bytes(&self) -> usize {
+        self.nodes.values().map(|node| node.len()).fold(0, usize::saturating_add)
+    }
+}
+
+/// Finds keys in the state of a block with this root, and returns the nodes on their paths and their values.
+///
+/// # Errors
+/// The peer serves no chunks, or its chunks do not lead to the keys.
+pub(super) async fn find(
+    node: &PeerNode,
+    shared: &Arc<StateNodes>,
+    searched: &Searched,
+    block: u64,
+    root: B256,
+    keys: Vec<Vec<u8>>,
+) -> Result<Found, PeerError> {
+    let thing = Thing::State(root);
+    if node.lacks().has(thing) {
+        return Err(PeerError::Lacking);
+    }
+    let earlier = searched.before(block);
+    let seek = Seek::new(root, earlier.map(|(_, size)| size), keys);
+    let mut seek = seek.map_err(|_| PeerError::Params("too many keys of one state"))?;
+    if let Some((earlier, _)) = earlier {
+        seek = seek.near(earlier);
+    }
+    let (mut failures, mut bytes, mut under_way) = (0, 0usize, FuturesUnordered::new());
+    let (mut own, mut held) = (BTreeMap::new(), Held::default());
+    loop {
+        // Nothing of the search stays borrowed while it waits.
+        let nodes = SearchNodes { shared, own: RefCell::new(std::mem::take(&mut own)) };
+        let wanted = seek.next(&nodes);
+        own = nodes.own.into_inner();
+        if seek.is_finished() {
+            break;
+        }
+        for from in wanted {
+            let request = ChunkRequest::new(block, from);
+            under_way.push(async move { (from, ask(node, request, root).await) });
+        }
+        let Some((from, chunk)) = under_way.next().await else {
+            return Err(PeerError::Wrong("no chunk leads further"));
+        };
+        match chunk {
+            Ok(((found, size), room)) => {
+                node.lacks().forget(thing);
+                held.merge(room);
+                seek.received(from);
+                searched.add(block, root, size);
+                for (hash, piece) in found {
+                    bytes = bytes.saturating_add(piece.len());
+                    shared.kept.insert(hash, piece.clone());
+                    own.insert(hash, piece);
+                }
+                if bytes > MAX_SEARCH_BYTES {
+                    return Err(PeerError::Wrong("the chunks of a search are too long"));
+                }
+            }
+            Err(error) => {
+                let guessed = seek.is_guess();
+                seek.failed(from);
+                failures += 1;
+                let again = match error {
+                    PeerError::Chunk { error: ChunkError::Root { .. }, .. } => true,
+                    // The state is smaller than an earlier one was.
+                    PeerError::NoResponse(_) => guessed,
+                    _ => false,
+                };
+                if failures >= MAX_FAILURES || !again {
+                    return Err(match error {
+                        PeerError::Chunk { error: ChunkError::Root { .. }, .. } => {
+                            node.lacks().note(thing);
+                            PeerError::OtherState(block)
+                        }
+                        PeerError::NoResponse(_) if !guessed => {
+                            node.lacks().note(thing);
+                            error
+                        }
+                        error => error,
+                    });
+                }
+            }
+        }
+    }
+    let lost = seek.answers().find(|(_, answer)| matches!(answer, None | Some(Answer::Unreachable)));
+    match lost {
+        Some((key, _)) => Err(PeerError::NotFound(hex::encode_prefixed(key))),
+        None => Ok(Found { nodes: own, _held: held }),
+    }
+}
+
+/// The proven nodes of a chunk and the size of the trie, and their room.
+async fn ask(node: &PeerNode, asked: ChunkRequest, root: B256) -> Result<(Proven, Held), PeerError> {
+    let link = node.link().await?;
+    if !link.peer.hello.serves_snap() {
+        return Err(PeerError::NoState);
+    }
+    let request = Request::Chunk(asked);
+    let chunk = in_share(|| async { link.turn(asker(), &request).await?.ask(request).await }).await?;
+    let room = chunk.len().saturating_mul(COPIES);
+    let (proven, mut held) = chunk.read_into(room, move |payload| take(payload, asked, root)).await?;
+    held.shrink_to(chunk.len());
+    Ok((proven?, held))
+}
+
+/// Nodes by hash, and the size of their trie.
+type Proven = (Vec<(B256, Bytes)>, u64);
+
+fn take(payload: &[u8], asked: ChunkRequest, root: B256) -> Result<Proven, PeerError> {
+    let Response::Chunk(chunk) = response(payload)? else {
+        return Err(PeerError::Wrong("not a state chunk"));
+    };
+    let ChunkRequest { block, from, .. } = asked;
+    let proven = prove(chunk.bytes, &root, from).map_err(|error| PeerError::Chunk { block, from, error })?;
+    let size = proven.trie_size();
+    Ok((proven.iter().map(|(hash, bytes)| (*hash, Bytes::copy_from_slice(bytes))).collect(), size))
+}

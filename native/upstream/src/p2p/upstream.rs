@@ -1,0 +1,110 @@
+//! A peer as an upstream of the light client.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all};
+use rootlight::consensus::Network;
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::budget::Held;
+use tokio::sync::Notify;
+
+use super::address::PeerAddress;
+use super::answer::Answers;
+use super::error::PeerError;
+use super::node::{Identity, PeerNode, Reach};
+use super::state::StateNodes;
+use crate::{Upstream, UpstreamError, UpstreamResult, asker};
+
+/// A peer that answers the core's requests.
+pub struct PeerUpstream {
+    name: String,
+    node: Arc<PeerNode>,
+    answers: Answers,
+}
+
+impl PeerUpstream {
+    /// Starts to dial a node; must be called inside a runtime. Peers of one light client share `nodes`.
+    #[must_use]
+    pub fn new(
+        identity: Arc<Identity>,
+        address: PeerAddress,
+        network: Arc<Network>,
+        nodes: Arc<StateNodes>,
+    ) -> Self {
+        Self::within(identity, address, Reach::Any, network, nodes)
+    }
+
+    /// Does what [`Self::new`] does, but dials only addresses within reach.
+    #[must_use]
+    pub fn within(
+        identity: Arc<Identity>,
+        address: PeerAddress,
+        reach: Reach,
+        network: Arc<Network>,
+        nodes: Arc<StateNodes>,
+    ) -> Self {
+        let name = address.to_string();
+        let node = Arc::new(PeerNode::start_within(identity, address, reach));
+        Self { name, answers: Answers::new(node.clone(), network, nodes), node }
+    }
+
+    pub(super) fn node(&self) -> &PeerNode {
+        &self.node
+    }
+}
+
+impl Upstream for PeerUpstream {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.request_held(requests).await.0 })
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(async move {
+            let answers = join_all(requests.iter().map(|request| self.answers.answer(request))).await;
+            let failure: fn(PeerError) -> UpstreamError =
+                if asker().is_some() { PeerError::of_caller } else { UpstreamError::from };
+            let mut room = Held::default();
+            let mut keep = |(text, held)| {
+                room.merge(held);
+                text
+            };
+            let results = answers.into_iter().map(|answer| answer.map(&mut keep).map_err(failure)).collect();
+            (results, room)
+        })
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.node.address().host.trim_matches(['[', ']']).parse().ok()
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        Some(self.node.heads())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+
+    use super::super::node::random_key;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_has_the_address_that_it_was_named_by() {
+        let network = Network::regtest();
+        let identity = Arc::new(Identity::open(&network, B256::ZERO, None).unwrap());
+        let network = Arc::new(network);
+        for (host, address) in
+            [("127.0.0.9", Some("127.0.0.9")), ("[2001:db8::9]", Some("2001:db8::9")), ("localhost", None)]
+        {
+            let place = PeerAddress { id: *random_key().unwrap().id(), host: host.into(), port: 1 };
+            let peer = PeerUpstream::new(identity.clone(), place, network.clone(), Arc::default());
+            assert_eq!(peer.address(), address.map(|address| address.parse().unwrap()), "{host}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A recording of what upstreams are asked while they are in use.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::budget::Held;
+use tokio::sync::Notify;
+
+use super::writer::{Files, RecordError};
+use crate::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamError, UpstreamResult};
+
+/// Results longer than this in all are not recorded, in bytes.
+pub const RECORDING_BYTES: usize = 64 * 1024 * 1024;
+
+/// Name of the file.
+const NAME: &str = "exchanges";
+
+/// A recording that some upstreams write to.
+pub struct Recording(Mutex<State>);
+
+struct State {
+    /// `None` once it is complete or has failed.
+    files: Option<Files>,
+    failure: Option<RecordError>,
+    exchanges: u64,
+    bytes: usize,
+    is_cut: bool,
+}
+
+impl Recording {
+    /// Begins a recording in a folder, which is created if needed.
+    ///
+    /// # Errors
+    /// The folder cannot be created.
+    pub fn create(folder: &Path) -> Result<Self, RecordError> {
+        let files = Some(Files::create(folder, false)?);
+        Ok(Self(Mutex::new(State { files, failure: None, exchanges: 0, bytes: 0, is_cut: false })))
+    }
+
+    /// Completes the recording; returns whether it is whole: what came after [`RECORDING_BYTES`] is not in it.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn finish(&self) -> Result<bool, RecordError> {
+        let mut state = self.state();
+        match (state.failure.take(), state.files.take()) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(files)) => files.finish().map(|()| !state.is_cut),
+            (None, None) => Ok(!state.is_cut),
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, request: &UpstreamRequest, result: &UpstreamResult) {
+        let result = match result {
+            Ok(result) => Ok(&**result),
+            Err(error @ UpstreamError::Rpc { .. }) => Err(error),
+            // What was not answered may be answered at the next try.
+            Err(_) => return,
+        };
+        let mut state = self.state();
+        let bytes = state.bytes.saturating_add(result.map_or(0, |result| result.get().len()));
+        if bytes > RECORDING_BYTES {
+            state.is_cut = true;
+            return;
+        }
+        let id = state.exchanges.saturating_add(1);
+        (state.bytes, state.exchanges) = (bytes, id);
+        let written = state.files.as_mut().map(|files| files.write(NAME, id, request, result));
+        if let Some(Err(failure)) = written {
+            (state.files, state.failure) = (None, Some(failure));
+        }
+    }
+}
+
+/// An upstream whose results are recorded.
+pub struct RecordedUpstream {
+    inner: SharedUpstream,
+    recording: Arc<Recording>,
+}
+
+impl RecordedUpstream {
+    /// Records an upstream.
+    #[must_use]
+    pub fn new(inner: SharedUpstream, recording: Arc<Recording>) -> Self {
+        Self { inner, recording }
+    }
+}
+
+impl Upstream for RecordedUpstream {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.request_held(requests).await.0 })
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(async move {
+            let (results, held) = self.inner.request_held(requests.clone()).await;
+            requests.iter().zip(&results).for_each(|(request, result)| self.recording.note(request, result));
+            (results, held)
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.inner.address()
+    }
+
+    fn turn(&self) -> Option<Turn> {
+        self.inner.turn()
+    }
+
+    fn dismiss(&self, turn: u64, reason: Dismissal) {
+        self.inner.dismiss(turn, reason);
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        self.inner.heads()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::replay::Replay;
+
+    struct Told(Vec<UpstreamResult>);
+
+    impl Upstream for Told {
+        fn request(&self, _: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+            Box::pin(std::future::ready(self.0.clone()))
+        }
+
+        fn name(&self) -> &'static str {
+            "told"
+        }
+    }
+
+    fn request(method: &'static str) -> UpstreamRequest {
+        UpstreamRequest::new(method, "[]".into())
+    }
+
+    async fn record(recording: &Arc<Recording>) {
+        let refused = UpstreamError::Rpc { code: -32601, message: "no such method".into(), data: None };
+        let ten = RawValue::from_string("\"0xa\"".into()).unwrap();
+        let told = Told(vec![Ok(ten), Err(refused), Err(UpstreamError::Timeout(1))]);
+        let upstream = RecordedUpstream::new(Arc::new(told), recording.clone());
+        upstream.request(vec![request("eth_gasPrice"), request("eth_mining"), request("net_version")]).await;
+    }
+
+    #[tokio::test]
+    async fn what_was_answered_replays() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Arc::new(Recording::create(folder.path()).unwrap());
+        record(&recording).await;
+        assert!(recording.finish().unwrap());
+        // What comes later is not in it.
+        record(&recording).await;
+        let replay = Replay::open(folder.path()).unwrap();
+        assert_eq!(replay.answer("eth_gasPrice", &[]).unwrap().get(), "\"0xa\"");
+        assert!(matches!(replay.answer("eth_mining", &[]), Err(UpstreamError::Rpc { code: -32601, .. })));
+        assert!(matches!(replay.answer("net_version", &[]), Err(UpstreamError::NotRecorded(_))));
+    }
+
+    #[tokio::test]
+    async fn a_long_recording_is_cut_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Arc::new(Recording::create(folder.path()).unwrap());
+        recording.state().bytes = RECORDING_BYTES - 4;
+        record(&recording).await;
+        assert!(!recording.finish().unwrap());
+    }
+}

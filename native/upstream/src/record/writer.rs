@@ -1,0 +1,143 @@
+//! Files of a recording. A file is written under a temporary name, which `replay:` does not read, and gets its final name
+//! when it is complete.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::files::NewFile;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::UpstreamError;
+
+/// Why a recording could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The upstream did not return the height of its head.
+    #[error("cannot find the upstream's head: {0}")]
+    Head(String),
+    /// The range is empty or reaches above the head.
+    #[error("blocks {from} to {to}: not a range of blocks up to the upstream's head, {head}")]
+    Range {
+        /// First requested block.
+        from: u64,
+        /// Last requested block.
+        to: u64,
+        /// The upstream's head.
+        head: u64,
+    },
+    /// The upstream returned an error or malformed data for a block of the range.
+    #[error("block {number}: {reason}")]
+    Block {
+        /// Height of the block.
+        number: u64,
+        /// The upstream's error, or the reason why its response does not decode.
+        reason: String,
+    },
+    /// The upstream failed.
+    #[error("{0}")]
+    Upstream(String),
+    /// A file cannot be written.
+    #[error("{path}: {source}")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// The files of one recording.
+pub(super) struct Files {
+    folder: PathBuf,
+    gzip: bool,
+    open: BTreeMap<&'static str, Output>,
+}
+
+enum Output {
+    Plain(BufWriter<NewFile>),
+    Gzip(GzEncoder<BufWriter<NewFile>>),
+}
+
+impl Files {
+    /// Creates the folder.
+    pub(super) fn create(folder: &Path, gzip: bool) -> Result<Self, RecordError> {
+        let failed = |source| RecordError::Write { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        Ok(Self { folder: folder.to_owned(), gzip, open: BTreeMap::new() })
+    }
+
+    /// Writes one line with a request and its response.
+    pub(super) fn write(
+        &mut self,
+        name: &'static str,
+        id: u64,
+        call: &UpstreamRequest,
+        answer: Result<&RawValue, &UpstreamError>,
+    ) -> Result<(), RecordError> {
+        let request = call.to_json(id);
+        let line = match answer {
+            // The result is written as it was received, byte for byte.
+            Ok(result) => format!(
+                r#"{{"request":{request},"response":{{"jsonrpc":"2.0","id":{id},"result":{}}}}}"#,
+                result.get()
+            ),
+            Err(error) => format!(
+                r#"{{"request":{request},"response":{{"jsonrpc":"2.0","id":{id},"error":{}}}}}"#,
+                error_object(error)
+            ),
+        };
+        // JSON allows line breaks between tokens, but not inside strings.
+        let line = line.replace(['\n', '\r'], " ");
+        let path = self.complete(name);
+        let failed = |source| RecordError::Write { path: path.clone(), source };
+        if !self.open.contains_key(name) {
+            let file = BufWriter::new(NewFile::beside(&path, false).map_err(failed)?);
+            let output = if self.gzip {
+                Output::Gzip(GzEncoder::new(file, Compression::best()))
+            } else {
+                Output::Plain(file)
+            };
+            self.open.insert(name, output);
+        }
+        match self.open.get_mut(name) {
+            Some(Output::Plain(file)) => writeln!(file, "{line}").map_err(failed),
+            Some(Output::Gzip(file)) => writeln!(file, "{line}").map_err(failed),
+            None => Ok(()),
+        }
+    }
+
+    /// Completes all files and gives them their final names.
+    pub(super) fn finish(self) -> Result<(), RecordError> {
+        let names: Vec<PathBuf> = self.open.keys().map(|name| self.complete(name)).collect();
+        for (output, complete) in self.open.into_values().zip(names) {
+            let failed = |source| RecordError::Write { path: complete.clone(), source };
+            let file = match output {
+                Output::Plain(file) => file,
+                Output::Gzip(file) => file.finish().map_err(failed)?,
+            };
+            let file = file.into_inner().map_err(|failure| failed(failure.into_error()))?;
+            file.replace(&complete).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn complete(&self, name: &str) -> PathBuf {
+        self.folder.join(if self.gzip { format!("{name}.jsonl.gz") } else { format!("{name}.jsonl") })
+    }
+}
+
+fn error_object(error: &UpstreamError) -> Value {
+    match error {
+        UpstreamError::Rpc { code, message, data: Some(data) } => {
+            json!({"code": code, "message": message, "data": data})
+        }
+        UpstreamError::Rpc { code, message, data: None } => json!({"code": code, "message": message}),
+        other => json!({"code": -32603, "message": other.to_string()}),
+    }
+}

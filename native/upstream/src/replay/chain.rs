@@ -1,0 +1,110 @@
+//! Heights, hashes and state roots of the recorded blocks.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use alloy_primitives::B256;
+use serde::Deserialize;
+
+use super::line::Exchange;
+use crate::UpstreamResult;
+
+/// A recorded block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) number: u64,
+    pub(super) hash: B256,
+    pub(super) state_root: B256,
+}
+
+/// Blocks by number (the canonical chain) and by hash (also side blocks).
+#[derive(Default)]
+pub(super) struct Chain {
+    canonical: BTreeMap<u64, Block>,
+    by_hash: HashMap<B256, Block>,
+    /// Numbers for which different blocks were recorded.
+    reorganized: HashSet<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fields {
+    number: String,
+    hash: String,
+    state_root: String,
+}
+
+impl Chain {
+    /// Adds the block of a recorded response to `eth_getBlockByNumber` or `eth_getBlockByHash`. `counts` tells whether
+    /// this response is the one that is served for its request.
+    pub(super) fn learn(&mut self, exchange: &Exchange, counts: bool) {
+        let by_number = match exchange.method.as_str() {
+            "eth_getBlockByNumber" => true,
+            "eth_getBlockByHash" => false,
+            _ => return,
+        };
+        let Some(block) = block_of(&exchange.result) else { return };
+        let asked = exchange.params.first().and_then(serde_json::Value::as_str).and_then(quantity);
+        if by_number && asked == Some(block.number) {
+            if self.by_number(block.number).is_some_and(|known| known.hash != block.hash) {
+                self.reorganized.insert(block.number);
+            }
+            if counts {
+                self.canonical.insert(block.number, block);
+            }
+        }
+        self.by_hash.insert(block.hash, block);
+    }
+
+    /// Number of entries, for the memory budget.
+    pub(super) fn len(&self) -> usize {
+        self.canonical.len().saturating_add(self.by_hash.len()).saturating_add(self.reorganized.len())
+    }
+
+    pub(super) fn head(&self) -> Option<u64> {
+        self.canonical.last_key_value().map(|(number, _)| *number)
+    }
+
+    pub(super) fn by_number(&self, number: u64) -> Option<&Block> {
+        self.canonical.get(&number)
+    }
+
+    /// Whether different blocks of this number were recorded.
+    pub(super) fn is_reorganized(&self, number: u64) -> bool {
+        self.reorganized.contains(&number)
+    }
+
+    /// Returns a block of any branch.
+    pub(super) fn by_hash(&self, hash: &B256) -> Option<&Block> {
+        self.by_hash.get(hash)
+    }
+
+    /// Returns the height of a block, if it is on the canonical chain.
+    pub(super) fn canonical_number(&self, hash: &B256) -> Option<u64> {
+        let number = self.by_hash.get(hash)?.number;
+        (self.by_number(number)?.hash == *hash).then_some(number)
+    }
+}
+
+/// Whether a response is a block with this hash, or a transaction in it.
+pub(super) fn states_block(answer: &UpstreamResult, hash: &B256) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Stated {
+        hash: Option<B256>,
+        block_hash: Option<B256>,
+    }
+    let stated = answer.as_ref().ok().and_then(|result| serde_json::from_str::<Stated>(result.get()).ok());
+    stated.and_then(|stated| stated.block_hash.or(stated.hash)) == Some(*hash)
+}
+
+/// Reads the block that a response shows.
+pub(super) fn block_of(answer: &UpstreamResult) -> Option<Block> {
+    let fields: Fields = serde_json::from_str(answer.as_ref().ok()?.get()).ok()?;
+    let (hash, state_root) = (fields.hash.parse().ok()?, fields.state_root.parse().ok()?);
+    Some(Block { number: quantity(&fields.number)?, hash, state_root })
+}
+
+/// Parses a QUANTITY below 2^64.
+pub(super) fn quantity(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}

@@ -1,0 +1,130 @@
+//! Decodes one line of a recording.
+
+use alloy_primitives::{B256, Bytes, keccak256};
+use rootlight::light::RawResponse;
+use rootlight::types::json::for_each_member;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::{UpstreamResult, result_of};
+
+/// Longest JSON-RPC id that is compared, in bytes.
+const ID_BYTES: usize = 256;
+/// Most members of a recorded batch that are read.
+const BATCH: usize = 1000;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    request: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    hash: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    node: Option<&'a RawValue>,
+}
+
+/// Longest request or batch of requests in a line, in bytes; parsed parameters take many times as much
+/// memory.
+const REQUEST_BYTES: usize = 1024 * 1024;
+
+/// A recorded request with its response.
+pub(super) struct Exchange {
+    pub(super) method: String,
+    pub(super) params: Vec<Value>,
+    pub(super) result: UpstreamResult,
+}
+
+/// The contents of a line.
+pub(super) enum Content {
+    Exchanges(Vec<Exchange>),
+    /// A trie node or long value with this hash.
+    Node(B256),
+    Nothing,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    #[serde(default)]
+    id: Value,
+    method: String,
+    #[serde(default)]
+    params: Option<Vec<Value>>,
+}
+
+/// Decodes a line; any other text is [`Content::Nothing`].
+pub(super) fn read(line: &[u8]) -> Content {
+    let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return Content::Nothing };
+    match line {
+        Line { request: Some(request), response: Some(response), .. } => {
+            Content::Exchanges(exchanges(request.get(), response.get()))
+        }
+        Line { hash: Some(hash), value: Some(_), request: None, .. } => {
+            text(hash).map_or(Content::Nothing, Content::Node)
+        }
+        Line { node: Some(node), request: None, .. } => {
+            text::<Bytes>(node).map_or(Content::Nothing, |node| Content::Node(keccak256(node)))
+        }
+        _ => Content::Nothing,
+    }
+}
+
+/// Returns the value in a node's line.
+pub(super) fn node_value(line: &[u8]) -> Option<Bytes> {
+    let line = serde_json::from_slice::<Line<'_>>(line).ok()?;
+    text(line.node.or(line.value)?)
+}
+
+/// Parses a JSON string of hex.
+fn text<T: std::str::FromStr>(raw: &RawValue) -> Option<T> {
+    serde_json::from_str::<String>(raw.get()).ok()?.parse().ok()
+}
+
+fn exchanges(request: &str, response: &str) -> Vec<Exchange> {
+    if request.len() > REQUEST_BYTES {
+        return Vec::new();
+    }
+    if !request.trim_start().starts_with('[') {
+        return serde_json::from_str(request)
+            .ok()
+            .and_then(|request| exchange(request, response))
+            .into_iter()
+            .collect();
+    }
+    let requests: Vec<&RawValue> = serde_json::from_str(request).unwrap_or_default();
+    let mut with_ids: Vec<(Value, &str)> = Vec::new();
+    let read = for_each_member(response, &mut |raw| {
+        with_ids.push((id_of(raw.get()), raw.get()));
+        with_ids.len() < BATCH
+    });
+    if read.is_err() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for request in requests.into_iter().take(BATCH) {
+        let Ok(request) = serde_json::from_str::<Request>(request.get()) else { continue };
+        let response = with_ids.iter().find(|(id, _)| !id.is_null() && *id == request.id);
+        found.extend(response.and_then(|(_, response)| exchange(request, response)));
+    }
+    found
+}
+
+fn exchange(request: Request, response: &str) -> Option<Exchange> {
+    let result = result_of(RawResponse::read(response).ok()?);
+    Some(Exchange { method: request.method, params: request.params.unwrap_or_default(), result })
+}
+
+fn id_of(response: &str) -> Value {
+    #[derive(Deserialize)]
+    struct Id<'a> {
+        #[serde(borrow, default)]
+        id: Option<&'a RawValue>,
+    }
+    let id = serde_json::from_str::<Id<'_>>(response).ok().and_then(|with| with.id);
+    let short = id.filter(|id| id.get().len() <= ID_BYTES);
+    short.and_then(|id| serde_json::from_str(id.get()).ok()).unwrap_or_default()
+}

@@ -1,0 +1,188 @@
+//! The files of a recording: on disk, or decompressed in memory.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use flate2::read::MultiGzDecoder;
+use rootlight_limits::budget::{self, Held};
+
+/// Bytes by which the buffer of a decompressed file grows.
+const STEP: usize = 1024 * 1024;
+/// Longest line, in bytes. The largest recorded responses (block traces) are below 5 MiB.
+const LINE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Why a recording cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// A file or folder cannot be read.
+    #[error("recording {path}: {source}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A folder without `*.jsonl` or `*.jsonl.gz` files.
+    #[error("recording {0}: no .jsonl or .jsonl.gz file in this folder")]
+    Empty(PathBuf),
+    /// Decompressed files and indexes of all recordings together exceed their budget.
+    #[error(
+        "recording {path}: decompressed files and the index of all recordings together take more than {limit} bytes; \
+         decompress the files, which then stay on disk, or use fewer of them"
+    )]
+    TooLarge {
+        /// The file that exceeded the budget.
+        path: PathBuf,
+        /// The budget in bytes.
+        limit: usize,
+    },
+    /// The path is a device or pipe, which may never end.
+    #[error("recording {0}: neither a regular file nor a folder")]
+    NotAFile(PathBuf),
+    /// A line exceeds the limit.
+    #[error("recording {path}: a line has more than {limit} bytes")]
+    LongLine {
+        /// The file.
+        path: PathBuf,
+        /// The limit in bytes.
+        limit: u64,
+    },
+}
+
+/// A callback that receives the offset and text of a line.
+type Each<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), ReplayError>;
+
+/// One file of a recording.
+pub(super) struct Source {
+    path: PathBuf,
+    kind: Kind,
+}
+
+enum Kind {
+    File(Mutex<File>),
+    Memory(Vec<u8>, #[allow(dead_code)] Held),
+}
+
+/// Opens a file, or all files of a folder in the order of their names.
+pub(super) fn open(path: &Path) -> Result<Vec<Source>, ReplayError> {
+    let failed = |source| ReplayError::Read { path: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(failed)?.is_dir() {
+        return Ok(vec![open_file(path)?]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(ReplayError::Empty(path.to_owned()));
+    }
+    files.sort();
+    files.iter().map(|file| open_file(file)).collect()
+}
+
+fn open_file(path: &Path) -> Result<Source, ReplayError> {
+    let failed = |source| ReplayError::Read { path: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(ReplayError::NotAFile(path.to_owned()));
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        return decompress(path, &mut file);
+    }
+    Ok(Source { path: path.to_owned(), kind: Kind::File(Mutex::new(file)) })
+}
+
+/// Decompresses a gzip file into memory.
+pub(super) fn gunzip(name: &str, bytes: &[u8]) -> Result<Source, ReplayError> {
+    decompress(Path::new(name), &mut Cursor::new(bytes))
+}
+
+fn decompress(path: &Path, from: &mut dyn Read) -> Result<Source, ReplayError> {
+    let (mut bytes, mut held) = (Vec::new(), Held::default());
+    let mut decoder = MultiGzDecoder::new(from);
+    loop {
+        let part = decoder.by_ref().take(STEP as u64);
+        hold(path, &mut held, STEP)?;
+        bytes.reserve_exact(STEP);
+        let read = { part }.read_to_end(&mut bytes);
+        let read = read.map_err(|source| ReplayError::Read { path: path.to_owned(), source })?;
+        if read < STEP {
+            bytes.shrink_to_fit();
+            held.shrink_to(bytes.len());
+            return Ok(Source { path: path.to_owned(), kind: Kind::Memory(bytes, held) });
+        }
+    }
+}
+
+/// Takes bytes from the budget of all recordings.
+fn hold(path: &Path, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
+    let budget = budget::recordings();
+    let more = budget.try_take(bytes);
+    held.merge(more.ok_or_else(|| ReplayError::TooLarge { path: path.to_owned(), limit: budget.all() })?);
+    Ok(())
+}
+
+impl Source {
+    /// Takes bytes from the recordings' budget, for the index of this file.
+    pub(super) fn hold(&self, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
+        hold(&self.path, held, bytes)
+    }
+
+    /// Calls `each` with the offset and text of every line.
+    pub(super) fn lines(&self, each: Each<'_>) -> Result<(), ReplayError> {
+        match &self.kind {
+            Kind::Memory(bytes, _) => self.scan(&mut Cursor::new(bytes), each),
+            Kind::File(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.seek(SeekFrom::Start(0)).map_err(|source| self.failed(source))?;
+                self.scan(&mut BufReader::with_capacity(1 << 16, &mut *file), each)
+            }
+        }
+    }
+
+    fn scan(&self, reader: &mut dyn BufRead, each: Each<'_>) -> Result<(), ReplayError> {
+        let (mut offset, mut line) = (0_u64, Vec::new());
+        loop {
+            line.clear();
+            let read =
+                reader.take(LINE_BYTES).read_until(b'\n', &mut line).map_err(|source| self.failed(source))?;
+            if read == 0 {
+                return Ok(());
+            }
+            if read as u64 == LINE_BYTES {
+                return Err(ReplayError::LongLine { path: self.path.clone(), limit: LINE_BYTES });
+            }
+            each(offset, &line)?;
+            offset = offset.saturating_add(read as u64);
+        }
+    }
+
+    /// Returns the bytes at an offset that [`Source::lines`] reported; `None` if the file has changed since.
+    pub(super) fn read(&self, offset: u64, length: u32) -> Option<Vec<u8>> {
+        let length = usize::try_from(length).ok()?;
+        match &self.kind {
+            Kind::Memory(bytes, _) => {
+                let start = usize::try_from(offset).ok()?;
+                bytes.get(start..start.checked_add(length)?).map(<[u8]>::to_vec)
+            }
+            Kind::File(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut bytes = vec![0; length];
+                file.seek(SeekFrom::Start(offset)).ok()?;
+                file.read_exact(&mut bytes).ok()?;
+                Some(bytes)
+            }
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> ReplayError {
+        ReplayError::Read { path: self.path.clone(), source }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a source of chain data does.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::budget::Held;
+use tokio::sync::Notify;
+
+use super::error::UpstreamResult;
+use super::intake;
+
+/// Who answers in an upstream's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Differs from those of all sources before.
+    pub number: u64,
+    /// Its name, as of [`Upstream::name`].
+    pub name: String,
+    /// Whether there is nobody: requests fail until a source is found.
+    pub vacant: bool,
+}
+
+/// Why a source should give its place to another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dismissal {
+    /// It said what no honest source says. The text is the evidence.
+    Lied(String),
+    /// It is of no use, for this reason; it may be honest.
+    Useless(String),
+}
+
+/// A source of chain data.
+pub trait Upstream: Send + Sync + 'static {
+    /// Sends all requests, and returns their results in the same order. A failure of the whole batch, such as
+    /// a broken connection, becomes the error of each request.
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>>;
+
+    /// Does what [`Self::request`] does, and returns the budget's bytes that the results take. The caller
+    /// keeps them as long as the results. A source whose way in takes no room itself gets it here, or no results.
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(async move { intake::hold(self.request(requests).await).await })
+    }
+
+    /// Returns a name for logs, without credentials and without the path, which may hold an API key.
+    fn name(&self) -> &str;
+
+    /// Returns the IP address at which the upstream was reached last; `None` if it is not known.
+    fn address(&self) -> Option<IpAddr> {
+        None
+    }
+
+    /// Returns who answers now, for an upstream whose place one source takes after another; `None` if it is always the
+    /// same.
+    fn turn(&self) -> Option<Turn> {
+        None
+    }
+
+    /// Tells that the source of this turn should give its place to another one, and why. Nothing happens if it has done so
+    /// already, or if there is always the same source.
+    fn dismiss(&self, _turn: u64, _reason: Dismissal) {}
+
+    /// Returns a signal for new blocks, if the upstream announces them by itself. The signal only causes an
+    /// earlier request.
+    fn heads(&self) -> Option<Arc<Notify>> {
+        None
+    }
+}
+
+impl std::fmt::Debug for dyn Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An upstream shared by all its users.
+pub type SharedUpstream = Arc<dyn Upstream>;

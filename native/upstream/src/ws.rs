@@ -1,0 +1,137 @@
+//! JSON-RPC over WebSocket. The connection is opened again when it breaks, and no request is lost.
+//!
+//! One task owns the connection. Callers hand it batches and wait. Batches without a response when the
+//! connection breaks are sent again over the next connection, with the same number of tries as over HTTP.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use rootlight::light::{UpstreamRequest, encode_batch};
+use rootlight_limits::budget::Held;
+use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
+
+use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
+use super::error::Secrets;
+use super::http::redact;
+use super::reached::Reached;
+use super::ws_link::{Link, OutgoingBatch};
+use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
+
+/// Most batches that wait for the connection's task.
+const QUEUE: usize = 64;
+
+/// An upstream over WebSocket.
+pub struct WsUpstream {
+    url: String,
+    name: String,
+    secrets: Secrets,
+    config: HttpConfig,
+    batch: AtomicUsize,
+    /// The next unused request id.
+    next: AtomicU64,
+    heads: Arc<Notify>,
+    reached: Arc<Reached>,
+    orders: OnceCell<mpsc::Sender<OutgoingBatch>>,
+}
+
+impl WsUpstream {
+    /// Prepares a client with the limits of an HTTP upstream; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The text is not a URL.
+    pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
+        let parsed: Result<reqwest::Url, _> = url.parse();
+        let name = redact(url);
+        if !parsed.is_ok_and(|url| url.has_host()) {
+            return Err(UrlError { name, reason: "not a URL".into() });
+        }
+        Ok(Self {
+            url: url.to_owned(),
+            secrets: Secrets::of(url),
+            name,
+            batch: AtomicUsize::new(config.batch.max(1)),
+            config,
+            next: AtomicU64::new(1),
+            heads: Arc::default(),
+            reached: Arc::new(Reached::of(url)),
+            orders: OnceCell::new(),
+        })
+    }
+
+    /// Returns the queue of the connection's task, which the first request starts.
+    async fn orders(&self) -> &mpsc::Sender<OutgoingBatch> {
+        let start = || async {
+            let (sender, receiver) = mpsc::channel(QUEUE);
+            let (heads, reached) = (self.heads.clone(), self.reached.clone());
+            let link = Link::new(self.url.clone(), self.name.clone(), self.config.clone(), heads, reached);
+            tokio::spawn(link.run(receiver));
+            sender
+        };
+        self.orders.get_or_init(start).await
+    }
+}
+
+impl Exchange for WsUpstream {
+    fn send<'a>(
+        &'a self,
+        requests: &'a [UpstreamRequest],
+    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
+        Box::pin(async move {
+            let gone = || UpstreamError::Transport("the connection's task has ended".into());
+            let first = self.next.fetch_add(requests.len() as u64, Ordering::Relaxed);
+            let body = encode_batch(requests, first);
+            let (answer, answered) = oneshot::channel();
+            let (count, is_caller) = (requests.len(), asker().is_some());
+            let order = OutgoingBatch { first, count, body, is_caller, answer };
+            self.orders().await.send(order).await.map_err(|_| gone())?;
+            match answered.await.map_err(|_| gone())? {
+                Ok(response) => decode_incoming(response, first, requests.len()).await,
+                // As over HTTP, a batch is asked for in halves.
+                Err(error @ UpstreamError::TooLarge(_)) if requests.len() > 1 => {
+                    Ok((Decoded::Refused(error), Held::default()))
+                }
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn size(&self) -> &AtomicUsize {
+        &self.batch
+    }
+
+    fn parallel(&self) -> usize {
+        self.config.parallel
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+}
+
+impl Upstream for WsUpstream {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { ask_all(self, requests, false).await.0 })
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(ask_all(self, requests, true))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        Some(self.heads.clone())
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.reached.address()
+    }
+}

@@ -1,0 +1,425 @@
+//! The task that owns a WebSocket connection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::BackoffBuilder as _;
+use futures::{SinkExt as _, StreamExt as _};
+use rootlight::light::{Subject, subject};
+use rootlight_limits::budget::Held;
+use rootlight_p2p::session::RateWindow;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::MaybeTlsStream;
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
+use tracing::debug;
+
+use super::error::Secrets;
+use super::intake::{Incoming, Intake, NoRoom};
+use super::reached::Reached;
+use super::ws_frames::Frames;
+use super::ws_open::{Duplex, Socket, open};
+use super::{HttpConfig, UpstreamError};
+
+/// Id of the subscription request; other requests have ids from 1.
+const SUBSCRIPTION: u64 = 0;
+
+/// Subscribes to new blocks. An upstream without this method returns an error, which is ignored.
+const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}"#;
+
+/// Messages in a minute that answer no request of ours, and their bytes: late answers, and answers of a batch one by one.
+const STRAYS: u64 = 64;
+const STRAY_BYTES: u64 = 1 << 20;
+
+/// Notifications of the subscription and control frames in a minute, and their bytes. Blocks come every half a minute,
+/// but a development chain can mine a hundred in a second.
+const NOTICES: u64 = 6_000;
+const NOTICE_BYTES: u64 = 16 << 20;
+
+/// Longest message that an upstream may send while no batch waits, in bytes.
+const LONGEST_UNASKED: usize = 2 << 20;
+
+/// Longest pause between two looks at what takes too long.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A batch to be sent, and where its response goes.
+pub(super) struct OutgoingBatch {
+    /// Id of its first request.
+    pub(super) first: u64,
+    /// Number of requests.
+    pub(super) count: usize,
+    /// The batch as JSON text.
+    pub(super) body: String,
+    /// Whether a caller asks, and not the program itself.
+    pub(super) is_caller: bool,
+    /// Receives the response. The caller decodes it, so that other batches do not wait meanwhile.
+    pub(super) answer: oneshot::Sender<Result<Incoming<Utf8Bytes>, UpstreamError>>,
+}
+
+/// Number of failures after which the pause is the longest.
+const LONGEST: u32 = 16;
+
+/// A batch without a response yet.
+struct Waiting {
+    order: OutgoingBatch,
+    tries: u32,
+    deadline: Instant,
+}
+
+/// The connection to one upstream, open or broken, with its waiting batches.
+pub(super) struct Link {
+    url: String,
+    name: String,
+    config: HttpConfig,
+    heads: Arc<Notify>,
+    reached: Arc<Reached>,
+    waiting: Vec<Waiting>,
+    /// Number of consecutive connections without any response.
+    failures: u32,
+    intake: Intake,
+    /// For how long this connection was not read because there was no room, when it was looked at last.
+    unread: Duration,
+    /// Whether the upstream has accepted the subscription of this connection.
+    subscribed: bool,
+    /// The id after the last one of a request that was sent.
+    asked: u64,
+    strays: Meter,
+    notices: Meter,
+    started: Instant,
+}
+
+/// Messages and bytes that were not asked for, over any minute, whatever connections they came through.
+struct Meter {
+    messages: RateWindow,
+    bytes: RateWindow,
+}
+
+impl Meter {
+    const fn new(messages: u64, bytes: u64) -> Self {
+        Self { messages: RateWindow::new(messages), bytes: RateWindow::new(bytes) }
+    }
+
+    /// Counts a message.
+    fn take(&mut self, now_ms: u64, bytes: usize) -> Result<(), Unasked> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let counted = self.messages.take(now_ms, 1).and_then(|()| self.bytes.take(now_ms, bytes));
+        counted.map_err(|_| Unasked)
+    }
+}
+
+/// The upstream sends more messages that were not asked for than an honest one.
+struct Unasked;
+
+impl From<Unasked> for End {
+    fn from(_: Unasked) -> Self {
+        Self::Flooded
+    }
+}
+
+impl From<UpstreamError> for End {
+    fn from(error: UpstreamError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+/// A message of the connection.
+enum Received {
+    Text(Utf8Bytes),
+    /// A frame that is not a text, of this length.
+    Other(usize),
+}
+
+/// Why a connection is no longer used.
+enum End {
+    /// All users of the upstream are gone.
+    Done,
+    /// The connection broke or could not be opened.
+    Broken(UpstreamError),
+    /// The upstream sent too many messages that were not asked for.
+    Flooded,
+}
+
+impl Link {
+    pub(super) fn new(
+        url: String,
+        name: String,
+        config: HttpConfig,
+        heads: Arc<Notify>,
+        reached: Arc<Reached>,
+    ) -> Self {
+        Self {
+            url,
+            name,
+            config,
+            heads,
+            reached,
+            waiting: Vec::new(),
+            failures: 0,
+            intake: Intake::of_upstream(),
+            unread: Duration::ZERO,
+            subscribed: false,
+            asked: 0,
+            strays: Meter::new(STRAYS, STRAY_BYTES),
+            notices: Meter::new(NOTICES, NOTICE_BYTES),
+            started: Instant::now(),
+        }
+    }
+
+    /// Runs until all users of the upstream are gone.
+    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<OutgoingBatch>) {
+        loop {
+            let end = match self.connect().await {
+                Ok(socket) => {
+                    let Err(end) = self.serve(socket, &mut orders).await;
+                    end
+                }
+                Err(error) => End::Broken(error),
+            };
+            let Some(error) = self.count(end) else { return };
+            debug!(upstream = %self.name, %error, "connection lost");
+            self.give_up(&error);
+            if !self.pause(&error, &mut orders).await {
+                return;
+            }
+        }
+    }
+
+    /// Counts the end of a connection as a failure of the upstream if it is one. Returns the error; `None` if all users are
+    /// gone.
+    fn count(&mut self, end: End) -> Option<UpstreamError> {
+        match end {
+            End::Done => None,
+            // Memory is short here.
+            End::Broken(UpstreamError::NoRoom) => Some(UpstreamError::NoRoom),
+            End::Broken(error) => {
+                self.failures = self.failures.saturating_add(1);
+                Some(error)
+            }
+            End::Flooded => {
+                // All tries are used up at once, so that the pause is the longest and requests fail meanwhile.
+                self.failures = self.failures.max(self.config.attempts).max(LONGEST);
+                Some(UpstreamError::Malformed("too many messages that were not asked for".into()))
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Socket<MaybeTlsStream<TcpStream>>, UpstreamError> {
+        let opening = open(&self.url, self.config.answer_bytes, self.intake.clone());
+        match timeout(self.config.timeout, opening).await {
+            Ok(Ok((socket, address))) => {
+                self.reached.note(address);
+                Ok(socket)
+            }
+            Ok(Err(error)) => Err(self.failure(error).without(&Secrets::of(&self.url))),
+            Err(_) => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
+        }
+    }
+
+    /// Fails the batches whose tries are used up; an oversized response, a flood and the lack of room fail all batches.
+    fn give_up(&mut self, error: &UpstreamError) {
+        let all = matches!(error, UpstreamError::TooLarge(_) | UpstreamError::NoRoom);
+        let (attempts, failures) = (self.config.attempts, self.failures);
+        let spent = |waiting: &mut Waiting| all || waiting.tries.max(failures) >= attempts;
+        for waiting in self.waiting.extract_if(.., spent) {
+            // The caller may be gone.
+            let _ = waiting.order.answer.send(Err(error.clone()));
+        }
+    }
+
+    /// Waits before the next connection, longer after each failure. While the upstream has failed for all
+    /// tries, new batches fail at once, so that other upstreams are asked. Returns whether the upstream still
+    /// has users.
+    async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<OutgoingBatch>) -> bool {
+        let earlier = self.failures.saturating_sub(1).min(LONGEST) as usize;
+        let longest = self.config.longest_pause;
+        let pause = self.config.pauses().build().nth(earlier).map_or(longest, |pause| pause.min(longest));
+        let until = Instant::now() + pause;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return true,
+                order = orders.recv() => match order {
+                    None => return false,
+                    Some(order) if self.failures >= self.config.attempts => {
+                        let _ = order.answer.send(Err(error.clone()));
+                    }
+                    Some(order) => self.waiting.push(Waiting { order, tries: 0, deadline: until }),
+                },
+            }
+        }
+    }
+
+    /// Serves batches over a connection until it ends.
+    async fn serve<S: Duplex>(
+        &mut self,
+        mut socket: Socket<S>,
+        orders: &mut mpsc::Receiver<OutgoingBatch>,
+    ) -> Result<Infallible, End> {
+        self.unread = Duration::ZERO;
+        self.greet(&mut socket).await?;
+        loop {
+            let next_look = self.look(socket.get_mut())?;
+            tokio::select! {
+                order = orders.recv() => {
+                    let order = order.ok_or(End::Done)?;
+                    self.waiting.push(Waiting { order, tries: 0, deadline: Instant::now() });
+                    self.send_last(&mut socket).await?;
+                }
+                message = next(&mut socket) => {
+                    let message = message.map_err(|error| self.end(error))?;
+                    let room = socket.get_mut().take_room();
+                    self.receive(message, room).await?;
+                }
+                () = sleep_until(next_look) => {}
+            }
+        }
+    }
+
+    /// Fails if a batch waits for too long, or a message comes in for too long. Returns the time of the next look.
+    fn look<S: Duplex>(&mut self, frames: &mut Frames<S>) -> Result<Instant, UpstreamError> {
+        let longest = self.config.answer_bytes;
+        frames.set_limit(if self.waiting.is_empty() { longest.min(LONGEST_UNASKED) } else { longest });
+        // The time for which the upstream is not read is not its silence.
+        let unread = frames.unread_for();
+        let more = unread.saturating_sub(self.unread);
+        self.unread = unread;
+        frames.check(self.config.timeout)?;
+        let now = Instant::now();
+        let mut next = now + LOOK;
+        for waiting in &mut self.waiting {
+            waiting.deadline += more;
+            if waiting.deadline <= now {
+                return Err(UpstreamError::Timeout(self.config.timeout.as_millis()));
+            }
+            next = next.min(waiting.deadline);
+        }
+        Ok(next)
+    }
+
+    /// Subscribes to new blocks, and sends the batches that earlier connections left without a response.
+    async fn greet<S: Duplex>(&mut self, socket: &mut Socket<S>) -> Result<(), UpstreamError> {
+        self.subscribed = false;
+        self.write(socket, SUBSCRIBE.to_owned()).await?;
+        self.waiting.retain(|waiting| !waiting.order.answer.is_closed());
+        let mut open = std::mem::take(&mut self.waiting);
+        open.reverse();
+        while let Some(waiting) = open.pop() {
+            self.waiting.push(waiting);
+            if let Err(error) = self.send_last(socket).await {
+                self.waiting.extend(open.into_iter().rev());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the newest waiting batch.
+    async fn send_last<S: Duplex>(&mut self, socket: &mut Socket<S>) -> Result<(), UpstreamError> {
+        let Some(waiting) = self.waiting.last_mut() else { return Ok(()) };
+        waiting.tries = waiting.tries.saturating_add(1);
+        waiting.deadline = Instant::now() + self.config.timeout;
+        let body = waiting.order.body.clone();
+        self.asked = self.asked.max(waiting.order.first.saturating_add(waiting.order.count as u64));
+        self.write(socket, body).await
+    }
+
+    async fn write<S: Duplex>(&self, socket: &mut Socket<S>, text: String) -> Result<(), UpstreamError> {
+        match timeout(self.config.timeout, socket.send(Message::text(text))).await {
+            Ok(sent) => sent.map_err(|error| self.failure(error)),
+            Err(_) => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
+        }
+    }
+
+    /// Delivers a message with its room to the batch that waits for it; other messages are dropped, up to some number.
+    async fn receive(&mut self, message: Received, room: Held) -> Result<(), Unasked> {
+        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let text = match message {
+            Received::Text(text) => text,
+            Received::Other(length) => return self.notices.take(now_ms, length),
+        };
+        let length = text.len();
+        let Ok((subject, text)) = self.intake.glance(text, |text| subject(text)).await else { return Ok(()) };
+        match subject {
+            // A notification is only a hint to ask for the head, so its contents are not read.
+            Subject::Notification if self.subscribed => {
+                self.heads.notify_one();
+                return self.notices.take(now_ms, length);
+            }
+            Subject::Request(SUBSCRIPTION) if !self.subscribed => {
+                // An error counts as well: nothing more depends on it.
+                self.subscribed = true;
+                return self.notices.take(now_ms, length);
+            }
+            _ => {}
+        }
+        let Some(place) = self.place(subject) else {
+            // Some upstreams answer a batch one by one, so the rest of an answered batch comes for requests of ours.
+            return match subject {
+                Subject::Request(id) if id < self.asked => self.notices.take(now_ms, length),
+                _ => self.strays.take(now_ms, length),
+            };
+        };
+        self.failures = 0;
+        let order = self.waiting.remove(place).order;
+        let answer = self.intake.admit_for(order.is_caller, text, room);
+        let _ = order.answer.send(answer.map_err(|NoRoom| UpstreamError::NoRoom));
+        Ok(())
+    }
+
+    /// The place of the batch that a message answers.
+    fn place(&self, subject: Subject) -> Option<usize> {
+        match subject {
+            Subject::Notification | Subject::Request(SUBSCRIPTION) | Subject::Nothing => None,
+            Subject::Request(id) => self.waiting.iter().position(|waiting| {
+                let order = &waiting.order;
+                id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
+            }),
+            // An error without an id is taken as the response to the oldest batch of several requests, or else
+            // to the oldest one.
+            Subject::Unknown => {
+                let batch = self.waiting.iter().position(|waiting| waiting.order.count > 1);
+                batch.or((!self.waiting.is_empty()).then_some(0))
+            }
+        }
+    }
+
+    /// Why the connection ends after an error; `None` if the upstream has closed it.
+    fn end(&self, error: Option<tungstenite::Error>) -> End {
+        match error.map_or_else(closed, |error| self.failure(error)) {
+            UpstreamError::TooLarge(_) if self.waiting.is_empty() => End::Flooded,
+            error => End::Broken(error),
+        }
+    }
+
+    fn failure(&self, error: tungstenite::Error) -> UpstreamError {
+        match error {
+            tungstenite::Error::Http(response) => UpstreamError::Status(response.status().as_u16()),
+            tungstenite::Error::Capacity(_) => UpstreamError::TooLarge(self.config.answer_bytes),
+            // Errors of the way in come through the library.
+            tungstenite::Error::Io(error) => error
+                .downcast::<UpstreamError>()
+                .unwrap_or_else(|error| UpstreamError::Transport(tungstenite::Error::Io(error).to_string())),
+            other => UpstreamError::Transport(other.to_string()),
+        }
+    }
+}
+
+fn closed() -> UpstreamError {
+    UpstreamError::Transport("the upstream closed the connection".into())
+}
+
+/// Returns the next message; `Err(None)` if the connection has ended.
+async fn next<S: Duplex>(socket: &mut Socket<S>) -> Result<Received, Option<tungstenite::Error>> {
+    match socket.next().await {
+        Some(Ok(Message::Text(text))) => Ok(Received::Text(text)),
+        Some(Ok(Message::Close(_))) | None => Err(None),
+        // The library answers pings; JSON-RPC messages are text.
+        Some(Ok(other)) => Ok(Received::Other(other.len())),
+        Some(Err(error)) => Err(Some(error)),
+    }
+}
+
+#[cfg(test)]
+#[path = "ws_link_test.rs"]
+mod tests;
