@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// How many subscriptions `eth_unsubscribe` has ended. When a subscription is not found, the host compares this
-    /// with the ends it was told of by [`Answer::unsubscribed`](super::Answer::unsubscribed): if they are equal, the
+    /// with the ends it was told of by [`Effect::Unsubscribed`](super::Effect::Unsubscribed): if they are equal, the
     /// subscription was lost.
     pub fn unsubscribed(&self) -> usize {
         self.unsubscribed.load(Ordering::SeqCst)
