@@ -1,9 +1,9 @@
 //! The one way in for what sources send.
 //!
-//! A transport hands over bytes as an [`Incoming`], which only an [`Intake`] makes: the budget of upstream responses has
+//! A transport hands over bytes as an `Incoming`, which only an `Intake` makes: the budget of upstream responses has
 //! room for the bytes and for their decoded form, and one source takes only a part of the budget. The bytes can only be
-//! read by [`Incoming::read`], which does long work apart from the threads that serve connections. Work on what was read
-//! takes its room by [`Intake::work`].
+//! read by `Incoming::read`, which does long work apart from the threads that serve connections. Work on what was read
+//! takes its room by `Intake::work`.
 
 use std::pin::Pin;
 use std::sync::Arc;

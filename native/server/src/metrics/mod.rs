@@ -1,7 +1,7 @@
 //! Metrics of the process, in the text format of Prometheus.
 //!
-//! What happens often is counted in atomic numbers, whose labels are resolved once ([`Metrics`]). The state of the chain,
-//! of upstreams and of keys is read when the metrics are asked for ([`Sample`]).
+//! What happens often is counted in atomic numbers, whose labels are resolved once (`Metrics`). The state of the chain,
+//! of upstreams and of keys is read when the metrics are asked for (`Sample`).
 
 mod messages;
 mod recorded;

@@ -14,7 +14,7 @@ use super::recorded::{PREFIX, metrics};
 use super::sample::Sample;
 use crate::service::UpstreamVitals;
 
-/// The content type of [`render`]: OpenMetrics, which Prometheus has read since 2.5.
+/// The content type of `render`: OpenMetrics, which Prometheus has read since 2.5.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The most keys with metrics of their own; the others are counted together, as `other`.
