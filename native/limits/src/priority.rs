@@ -133,7 +133,7 @@ pub fn cannot_pause() {
     });
 }
 
-/// Lets other threads run, if long work occupies all processors and this thread has run for [`PAUSE`]. Otherwise
+/// Lets other threads run, if long work occupies all processors and this thread has run for `PAUSE`. Otherwise
 /// does nothing, because a pause gives processor time to other programs.
 pub fn pause() {
     if !is_busy() {
