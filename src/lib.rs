@@ -21,8 +21,8 @@
 //! let message = client.open(br#"{"jsonrpc":"2.0","id":1,"method":"evm_mine","params":[]}"#);
 //! client.answer(message, moment, &|| false);
 //! let message = client.open(br#"{"jsonrpc":"2.0","id":2,"method":"eth_blockNumber","params":[]}"#);
-//! let answer = client.answer(message, moment, &|| false).expect("a request has an answer");
-//! assert_eq!(answer.body, r#"{"jsonrpc":"2.0","id":2,"result":"0x1"}"#);
+//! let answer = client.answer(message, moment, &|| false).into_text().expect("a request has an answer");
+//! assert_eq!(answer, r#"{"jsonrpc":"2.0","id":2,"result":"0x1"}"#);
 //! # }
 //! ```
 //!
