@@ -1,29 +1,27 @@
 //! How many questions the database gets, and when it is left alone.
 
-use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rootlight::types::Asker;
+use rootlight_upstream::asker;
+use rootlight_upstream::p2p::places::{Places, Sizes};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::failure::NoAnswer;
-use rootlight_upstream::asker;
 
 /// How long a database that failed is left alone.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Limits the questions of one kind. Those beyond the limit are refused at once, so that no queue grows while the database
 /// is slow.
-#[derive(Debug)]
 pub(super) struct Admission {
     open: Semaphore,
-    /// The questions of each caller, who has half of `open` at most.
-    open_of: Mutex<BTreeMap<Asker, usize>>,
-    most_of_one: usize,
+    /// Half of `open` for each caller.
+    callers: Arc<Places>,
     /// One for each connection. A question that is dropped cancels its statement, so a turn that is free soon has a
     /// connection.
     turns: Semaphore,
@@ -36,11 +34,10 @@ pub(super) struct Admission {
 
 impl Admission {
     /// At most `open` questions, `turns` of which are answered at a time, each with this time limit.
-    pub(super) const fn new(open: usize, turns: usize, limit: Duration, brief: bool) -> Self {
-        let most_of_one = open.div_ceil(2);
-        let (open, turns) = (Semaphore::const_new(open), Semaphore::const_new(turns));
-        let open_of = Mutex::new(BTreeMap::new());
-        Self { open, open_of, most_of_one, turns, limit, brief, resumes: Mutex::new(None) }
+    pub(super) fn new(open: usize, turns: usize, limit: Duration, brief: bool) -> Self {
+        let callers = Places::new(Sizes { all: open, each: open.div_ceil(2), doubtful: open });
+        let (open, turns) = (Semaphore::new(open), Semaphore::new(turns));
+        Self { open, callers, turns, limit, brief, resumes: Mutex::new(None) }
     }
 
     /// Asks a question, if one more may be asked now.
@@ -54,7 +51,11 @@ impl Admission {
         if self.is_paused() {
             return Err(NoAnswer::Paused);
         }
-        let _part = Part::of(self, asker().map(Asker::sharer))?;
+        // The program's own questions have no such limit.
+        let _place = match asker().map(Asker::sharer) {
+            None => None,
+            caller => Some(self.callers.try_enter(caller).ok_or(NoAnswer::Busy)?),
+        };
         let _open = self.open.try_acquire().map_err(|_| NoAnswer::Busy)?;
         let slow = || NoAnswer::Slow(self.limit.as_millis());
         let in_turn = async {
@@ -90,37 +91,6 @@ impl Admission {
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         self.resumes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open_of(&self) -> MutexGuard<'_, BTreeMap<Asker, usize>> {
-        self.open_of.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A question that counts for its caller until it ends.
-struct Part<'a>(&'a Admission, Asker);
-
-impl<'a> Part<'a> {
-    /// `None` for the program's own questions.
-    fn of(admission: &'a Admission, asker: Option<Asker>) -> Result<Option<Self>, NoAnswer> {
-        let Some(asker) = asker else { return Ok(None) };
-        let mut all = admission.open_of();
-        let count = all.get(&asker).map_or(1, |count| count.saturating_add(1));
-        if count > admission.most_of_one {
-            return Err(NoAnswer::Busy);
-        }
-        all.insert(asker, count);
-        Ok(Some(Self(admission, asker)))
-    }
-}
-
-impl Drop for Part<'_> {
-    fn drop(&mut self) {
-        let mut all = self.0.open_of();
-        let left = all.remove(&self.1).map_or(0, |count| count.saturating_sub(1));
-        if left > 0 {
-            all.insert(self.1, left);
-        }
     }
 }
 
@@ -163,12 +133,14 @@ mod tests {
         let others = async {
             tokio::task::yield_now().await;
             assert!(matches!(of(1).await, Err(NoAnswer::Busy)), "a third question of the same caller");
-            // It waits for the only turn, which is free when the first two end.
+            // The question waits for the only turn, which is free when the first two end.
             assert!(matches!(of(2).await, Err(NoAnswer::Slow(_)) | Ok(1)), "a question of another");
         };
         let ((first, second), ()) = tokio::join!(asked_by(1.into(), full), others);
         assert!(first.is_err() && second.is_err());
-        assert!(admission.open_of().is_empty());
+        let again = [1, 1, 1].map(|caller: u64| admission.callers.try_enter(Some(caller.into())));
+        assert_eq!(again.each_ref().map(Option::is_some), [true, true, false], "both places are free again");
+        drop(again);
         assert!(matches!(of(1).await, Ok(1)));
     }
 

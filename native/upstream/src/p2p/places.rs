@@ -71,13 +71,17 @@ impl Places {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes a place; `None` if the caller would have to wait.
+    pub fn try_enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<Place> {
+        self.take(&mut self.state(), asker)
+    }
+
     /// Waits for a place; `None` if too many questions of this caller wait.
     pub async fn enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<Place> {
         let turn = {
             let mut state = self.state();
-            if state.has_room(asker, self.sizes, Instant::now()) {
-                *state.held.entry(asker).or_default() += 1;
-                return Some(self.place(asker));
+            if let Some(place) = self.take(&mut state, asker) {
+                return Some(place);
             }
             let queue = state.waiting.of(asker);
             if queue.len() >= MAX_WAITING {
@@ -91,6 +95,13 @@ impl Places {
             turn
         };
         turn.await.ok()
+    }
+
+    fn take(self: &Arc<Self>, state: &mut State, asker: Option<Asker>) -> Option<Place> {
+        state.has_room(asker, self.sizes, Instant::now()).then(|| {
+            *state.held.entry(asker).or_default() += 1;
+            self.place(asker)
+        })
     }
 
     fn place(self: &Arc<Self>, asker: Option<Asker>) -> Place {
