@@ -8,8 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rootlight_cluster::keys::{ClusterAccess, Decision};
 use rootlight_cluster::store::Script;
-use rootlight_server::keys::{Change, Charge, Quotas as _, Record, Window};
-use rootlight_server::keys::{Gcra, Rate};
+use rootlight_server::keys::{Change, Charge, Gcra, Quotas as _, Rate, Record, Window};
 
 use crate::servers::{Servers, cluster, wait_until};
 use crate::setup::{Service, charge};

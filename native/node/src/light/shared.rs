@@ -8,13 +8,13 @@ use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::light::{ClientConfig, Now, SyncOptions, UpstreamResponse};
 use rootlight::rpc::{Beside, Lock, Session, Share, SharedClient};
+use rootlight_server::service::dispatcher;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::checkpoint::Start;
 use super::kept::HeaderStore;
 use crate::store::StoreError;
-use rootlight_server::service::dispatcher;
 
 /// Locks for use by several threads.
 pub(super) enum Threads {}
