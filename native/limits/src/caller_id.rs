@@ -39,8 +39,8 @@ impl Peer {
         Self { address: IpAddr::V6(Ipv6Addr::from_bits(network << 64)), ..self }
     }
 
-    /// The asker by which memory and questions to upstreams are divided: the address or API key, or all pages of other
-    /// origins there as one, because one page can have many origins.
+    /// The asker by which memory and questions to upstreams are divided: the address or the API key. All web pages of
+    /// other origins at an address are one asker, because one page can have many origins.
     #[must_use]
     pub fn asker(&self) -> Asker {
         let number = match self.address {

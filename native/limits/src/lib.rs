@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `budget` | bytes that callers, upstreams and peers share |
+//! | `budget` | limits of memory, in bytes, for callers, upstreams and peers |
 //! | `runs`, `crowd`, `caller_id` | whose turn it is, whose places are taken, and who a caller is |
 //! | `priority`, `processors` | threads of long work |
 //! | `files`, `outside`, `unix_time` | files that are written as a whole, text from outside, the clock |

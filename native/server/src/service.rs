@@ -92,7 +92,7 @@ pub fn dispatcher() -> &'static Arc<Dispatcher> {
     &DISPATCHER
 }
 
-/// Reads a message of this program itself.
+/// Reads a message that no connection has sent, such as one of this program itself.
 #[must_use]
 pub fn read(message: &[u8]) -> Message {
     Message::read(message, dispatcher(), MAX_BATCH)

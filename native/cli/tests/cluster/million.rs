@@ -19,7 +19,7 @@ use crate::setup::{Service, charge};
 
 /// Requests that wait at the same time.
 const AT_ONCE: usize = 64;
-/// What a front end may hold of keys, in MiB (`MEMORY` of native/cluster/src/keys/access.rs).
+/// Memory that a front end may use for keys, in MiB (`MEMORY` of native/cluster/src/keys/access.rs).
 const MEMORY: u64 = 64;
 /// Odd, so that different numbers have different ids.
 const SPREAD: u64 = 0x9e_3779_b97f;

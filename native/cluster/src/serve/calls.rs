@@ -1,11 +1,11 @@
-//! What a message asks of the filters, and what its reply says of filters and of the pool.
+//! Filters and sent transactions in messages and in replies.
 
 use std::collections::BTreeSet;
 
 use alloy_primitives::B256;
 use rootlight::rpc::{Effect, Message, Method, Reply, RpcError};
 
-/// What requests of a message have done.
+/// New filters and sent transactions of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Made {
     /// The ids of new filters.

@@ -1,7 +1,7 @@
 //! The bytes of a filter on its way from one front end to another.
 //!
-//! They are for front ends of one version that trust each other, because what a filter has reported decides what a later
-//! poll reports as taken back. A front end must therefore make sure that nobody else wrote them.
+//! The bytes are for front ends of one version that trust each other, because what a filter has reported decides what a later
+//! poll reports as taken back. A front end must therefore make sure that nobody else wrote the bytes.
 
 use alloy_primitives::{Address, B256, Bytes};
 use rootlight::engine::{FoundLog, LentFilter, LogFilter, ReportedBlock, Watch};
@@ -29,7 +29,7 @@ struct Carried {
     pending: Vec<B256>,
 }
 
-/// What a filter watches. Subscriptions are not carried.
+/// The selection of a filter. Subscriptions are not carried.
 #[derive(Serialize, Deserialize)]
 enum Watched {
     Logs { addresses: Vec<Address>, topics: Vec<Vec<B256>>, from: u64, to: Option<u64> },
