@@ -44,7 +44,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.sha2.opt-level=\"z\"",
             "profile.wasm.package.serde_json.opt-level=\"s\"",
         ],
-        gate: Some(81_000),
+        gate: Some(80_000),
     },
     // Wallets and pages ask this one for calls: what surrounds the interpreter is built for speed as well (docs/wasm.md).
     Artefact {
