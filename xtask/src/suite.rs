@@ -78,7 +78,7 @@ const LAST: [Part; 3] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 16] = [
+const FULL: [Part; 17] = [
     part("tests: long runs", long_runs),
     part("tests: whole service", whole_service),
     part("wasm: reproducible", wasm::reproducible),
@@ -93,6 +93,7 @@ const FULL: [Part; 16] = [
     part("documentation: features", features::documentation),
     part("cargo-deny", dependencies::deny),
     part("oldest compiler", oldest_compiler),
+    part("other systems", other_systems),
     part("packages: dry run", packages::dry_run),
     part("release", release::check),
 ];
@@ -332,13 +333,27 @@ fn oldest_compiler(log: &mut Log) -> Outcome {
 /// the tests were built with.
 fn bare(log: &mut Log) -> Outcome {
     let [built, checked] = tools::BARE;
-    for (command, target) in [("build", built), ("check", checked)] {
-        let crates = ["--package", "rootlight", "--package", "rootlight-p2p", "--lib"];
-        let cmd = Cmd::new("cargo").args(&[command, "--locked"]).args(&crates);
-        // Nobody runs the result, and the settings of the tests' profile apply to some dependencies only.
-        log.run(cmd.args(&["--target", target]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"))?;
-    }
+    log.run(for_target("build", built))?;
+    log.run(for_target("check", checked))?;
     Ok(String::new())
+}
+
+/// Checks the crates that have no C code for macOS and Windows. The others depend on ring, which needs a C compiler for the
+/// target.
+fn other_systems(log: &mut Log) -> Outcome {
+    for target in tools::SYSTEMS {
+        log.run(Cmd::new("rustup target add").arg(target))?;
+        log.run(for_target("check", target).args(&["--package", "rootlight-limits"]))?;
+    }
+    Ok(tools::SYSTEMS.join(", "))
+}
+
+/// The command for the crates without a standard library. Nobody runs the result, and the settings of the tests' profile
+/// apply to some dependencies only.
+fn for_target(command: &str, target: &str) -> Cmd {
+    let cmd = Cmd::new("cargo").args(&[command, "--locked", "--lib", "--target", target]);
+    cmd.args(&["--package", "rootlight", "--package", "rootlight-p2p"])
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
 }
 
 /// Runs longer forms of tests with random data that are part of every run.

@@ -31,8 +31,9 @@ impl NewFile {
     pub fn beside(path: &Path, is_secret: bool) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        #[cfg(unix)]
         if is_secret {
+            // On other systems the file has the permissions of its folder.
+            #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
         let (path, file) = make_beside(path, |path| options.open(path))?;
