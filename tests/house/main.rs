@@ -5,4 +5,5 @@ mod layering;
 mod method_docs;
 mod modules;
 mod names;
+mod statics;
 mod targets;

@@ -7,12 +7,13 @@ use rootlight::engine::{FollowNode, Node as _};
 use rootlight::exec::GenesisBlock;
 use rootlight::local::{ImportError, Imported, LocalChain};
 use rootlight::types::B256;
+use rootlight_limits::Limits;
 use rootlight_node::ban_guard::protect;
 use rootlight_node::follow::{Fetched, FollowError, FollowOptions, Target, follow};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_node::store::{Persist, Store};
 use rootlight_server::service::Service as _;
-use rootlight_upstream as upstream;
+use rootlight_upstream::{self as upstream, HttpConfig};
 use tracing::{debug, error, info, warn};
 
 use super::args::FollowArgs;
@@ -23,7 +24,9 @@ use super::{peers, serving, verify};
 /// Executes another node's blocks.
 pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let (network, genesis) = network(&args.network)?;
-    let upstream = upstream::open(&args.upstream)?;
+    let limits = Limits::new();
+    let config = HttpConfig { limits: limits.clone(), ..HttpConfig::default() };
+    let upstream = upstream::open_with(&args.upstream, config)?;
     let network = Arc::new(network);
     let mut chain = LocalChain::new(network.clone(), genesis.header, genesis.state, args.history)
         .map_err(CommandError::failed)?;
@@ -38,7 +41,8 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let version = format!("Rootlight/{}/{}/Rust/follow", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
     let node = FollowNode::new(chain, &version, upstream.name(), args.calls.policy(), moment(&entropy));
     info!("following {} from block {}", upstream.name(), node.local().head().number);
-    let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, persist));
+    let options = LocalOptions { limits, ..LocalOptions::follower() };
+    let service = Arc::new(LocalService::new(Box::new(node), options, entropy, persist));
     if let Some(bans) = service.bans() {
         protect(&bans, std::slice::from_ref(&upstream));
     }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use rootlight::light::SyncOptions;
 use rootlight_cluster::{ChainSource, IndexMetrics};
 use rootlight_index::{Database, LoadEvent, Loader, LoaderOptions, Observer, Setup};
+use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_node::light::{LightOptions, LightService, start};
-use rootlight_upstream::{self as upstream, SharedUpstream};
+use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::info;
 
 use super::error::CommandError;
@@ -27,17 +28,17 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     let database = Database::parse(&args.index, rustls::ClientConfig::clone(&upstream::tls_config()))
         .map_err(|error| CommandError::Usage(format!("--index: {error}")))?;
-    let upstreams: Vec<SharedUpstream> = args
-        .from
-        .iter()
-        .map(|text| upstream::open(text).map_err(CommandError::from))
-        .collect::<Result<_, _>>()?;
+    let limits = Limits::new();
+    let config = || HttpConfig { limits: limits.clone(), ..HttpConfig::default() };
+    let open = |text: &String| upstream::open_with(text, config()).map_err(CommandError::from);
+    let upstreams: Vec<SharedUpstream> = args.from.iter().map(open).collect::<Result<_, _>>()?;
     let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let options = LightOptions {
         // The age of the head does not matter: its blocks are proven.
         max_age: 0,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        limits,
         ..LightOptions::default()
     };
     runtime()?.block_on(async {

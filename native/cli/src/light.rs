@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rootlight::consensus::Network;
 use rootlight::light::{SyncOptions, Unproven};
+use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_node::light::{LightOptions, LightService, Start, start};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
@@ -34,10 +35,11 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
         // Before anything is opened, so that a mistake is told at once.
         discovery::boot_hosts(&args.finding, &network, args.data_dir.as_deref())?;
     }
+    let limits = Limits::new();
     let open = |text: &String| {
         let several = count_upstreams(args) > 1 || discovery::is_wanted(args);
         let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
-        upstream::open_with(text, config).map_err(CommandError::from)
+        upstream::open_with(text, HttpConfig { limits: limits.clone(), ..config }).map_err(CommandError::from)
     };
     let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
     let options = LightOptions {
@@ -46,6 +48,7 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
         max_age: args.max_age,
         unproven: args.unproven,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        limits,
         ..LightOptions::default()
     };
     serve(network, args, upstreams, options)
@@ -64,7 +67,7 @@ fn serve(
     let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
-        upstreams.extend(peers::upstreams(args, &network, &start).await?);
+        upstreams.extend(peers::upstreams(args, &network, &start, &options.limits).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         let for_others = args.server.entry.is_for_others();

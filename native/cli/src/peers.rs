@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
+use rootlight_limits::Limits;
 use rootlight_node::light::Start;
 use rootlight_node::local::LocalService;
 use rootlight_node::peer_server::{LocalChain, PeerServer, SharedChain};
+use rootlight_server::service::Service as _;
 use rootlight_upstream::SharedUpstream;
 use rootlight_upstream::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions, start_slots};
 use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
@@ -23,6 +25,7 @@ pub(super) async fn upstreams(
     args: &LightArgs,
     network: &Network,
     start: &Start,
+    limits: &Arc<Limits>,
 ) -> Result<Vec<SharedUpstream>, CommandError> {
     let finds = discovery::is_wanted(args);
     if args.peer.is_empty() && !finds {
@@ -35,7 +38,7 @@ pub(super) async fn upstreams(
     };
     let identity =
         Identity::open(network, genesis, args.data_dir.as_deref()).map_err(CommandError::failed)?;
-    let (identity, network) = (Arc::new(identity), Arc::new(network.clone()));
+    let (identity, network) = (Arc::new(identity.within(limits.clone())), Arc::new(network.clone()));
     let nodes = Arc::new(StateNodes::default());
     let dial = |address: &PeerAddress| -> SharedUpstream {
         let (identity, network, nodes) = (identity.clone(), network.clone(), nodes.clone());
@@ -73,6 +76,7 @@ pub(super) async fn serve(
         return Err(CommandError::failed("--p2p-port: the chain has no block 0"));
     };
     let identity = Identity::open(&network, genesis, folder).map_err(CommandError::failed)?;
+    let identity = identity.within(service.counts().limits);
     let chain = Arc::new(LocalChain::new(service.clone()));
     serve_chain(chain, identity, &network, (host, port)).await.map(Some)
 }

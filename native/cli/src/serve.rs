@@ -13,6 +13,7 @@ use rootlight_cluster::serve::{
 use rootlight_cluster::store::{HotStore, PREFIX, StoreConfig};
 use rootlight_cluster::{IndexSource, with_index};
 use rootlight_index::{Database, IndexError};
+use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_node::light::{LightOptions, LightService, Start, start};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
@@ -39,21 +40,23 @@ struct Shared {
 /// Serves as a front end.
 pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
+    let limits = Limits::new();
     let config = || if args.backend.len() > 1 { HttpConfig::one_of_several() } else { HttpConfig::default() };
+    let config = || HttpConfig { limits: limits.clone(), ..config() };
     let open = |text: &String| upstream::open_with(text, config()).map_err(CommandError::from);
     let backends: Vec<SharedUpstream> = args.backend.iter().map(open).collect::<Result<_, _>>()?;
     let begin = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
     info!("network {} (chain id {}), backends {}", network.name, network.chain_id, names.join(", "));
-    runtime()?.block_on(serve(args, network, begin, backends))
+    runtime()?.block_on(serve(args, network, begin, (backends, limits)))
 }
 
 async fn serve(
     args: &ServeArgs,
     network: Network,
     begin: Start,
-    backends: Vec<SharedUpstream>,
+    (backends, limits): (Vec<SharedUpstream>, Arc<Limits>),
 ) -> Result<(), CommandError> {
     let chain = network.chain_id;
     let backends = backends.into_iter().map(|backend| upstream::discreet(backend, true)).collect();
@@ -65,7 +68,8 @@ async fn serve(
         Some(index) => with_index(backends, index),
         None => backends,
     };
-    let light = LightService::start(network, begin, backends, options(args, caches.facts, index.is_some()));
+    let options = LightOptions { limits, ..options(args, caches.facts, index.is_some()) };
+    let light = LightService::start(network, begin, backends, options);
     let light = Arc::new(light);
     if let Some(index) = &index {
         index.follow(light.proven_chain());

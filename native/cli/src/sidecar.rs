@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::rpc::server::Profile;
+use rootlight_limits::Limits;
 use rootlight_node::light::LightOptions;
 use rootlight_node::sidecar::{NodeChain, NodeStore, SidecarOptions, SidecarService};
 use rootlight_upstream::p2p::Identity;
@@ -22,9 +23,15 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     let store = open(args)?;
-    let node = upstream::open_with(&args.node, HttpConfig::default())?;
-    let light =
-        LightOptions { policy: args.calls.policy(), max_age: args.max_age, ..LightOptions::default() };
+    let limits = Limits::new();
+    let node =
+        upstream::open_with(&args.node, HttpConfig { limits: limits.clone(), ..HttpConfig::default() })?;
+    let light = LightOptions {
+        policy: args.calls.policy(),
+        max_age: args.max_age,
+        limits: limits.clone(),
+        ..LightOptions::default()
+    };
     let flush = (args.flush > 0).then(|| Duration::from_secs(args.flush));
     let options = SidecarOptions { light, executes: args.execute, flush, ..SidecarOptions::default() };
     let mut server = args.server.clone();
@@ -37,7 +44,7 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
         let _peers = match args.peers.p2p_port {
             Some(port) => {
                 let identity = Identity::open(&network, network.genesis_hash, args.data_dir.as_deref());
-                let identity = identity.map_err(CommandError::failed)?;
+                let identity = identity.map_err(CommandError::failed)?.within(limits);
                 let chain = Arc::new(NodeChain::new(service.clone(), network.clone()));
                 Some(peers::serve_chain(chain, identity, &network, (&server.host, port)).await?)
             }

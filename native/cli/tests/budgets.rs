@@ -1,5 +1,4 @@
-//! Tests of used-up budgets of the process. Each test uses up a different budget. This file is a program of
-//! its own, so that other tests are not affected.
+//! Tests of used-up budgets. This file is a program of its own, because some tests watch the memory of the process.
 
 mod common;
 #[path = "budgets/largest.rs"]
@@ -25,7 +24,7 @@ use futures::{SinkExt as _, StreamExt as _};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::light::UpstreamRequest;
 use rootlight::rpc::{Message as Request, Reply};
-use rootlight_limits::budget;
+use rootlight_limits::Limits;
 use rootlight_server::service::{Caller, HeldReply, Service};
 use rootlight_upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
 use serde_json::value::to_raw_value;
@@ -34,28 +33,30 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
 use tokio_tungstenite::tungstenite::Message;
 
-/// Held by tests that use up the budget of answers.
-static ANSWERS: Mutex<()> = Mutex::const_new(());
-
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Held by the test that uses the budget of upstream responses.
-static UPSTREAMS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Held by tests of long responses of upstreams: some watch the memory of the process and the waiting times of its tasks.
+static UPSTREAMS: Mutex<()> = Mutex::const_new(());
+
+/// The settings of an upstream whose responses count in these limits.
+fn within(limits: &Arc<Limits>) -> HttpConfig {
+    HttpConfig { limits: limits.clone(), ..HttpConfig::default() }
+}
 
 #[tokio::test]
 async fn upstream_responses_count_against_the_budget_until_they_are_dropped() {
     let _alone = UPSTREAMS.lock().await;
-    let server = start_service(config(), Arc::new(largest::Long)).await;
-    let upstream = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
+    let (server, limits) = (start_service(config(), Arc::new(largest::Long)).await, Limits::new());
+    let upstream = HttpUpstream::new(&server.url("/"), within(&limits)).unwrap();
     let call = || vec![UpstreamRequest::new("eth_call", "[]".into())];
-    let all = budget::upstreams().all();
+    let all = limits.upstreams().all();
     let (answers, held) = upstream.request_held(call()).await;
     assert!(answers[0].is_ok());
     let bytes = held.bytes();
-    assert!(bytes > 0 && budget::upstreams().try_take(all).is_none(), "{bytes}");
+    assert!(bytes > 0 && limits.upstreams().try_take(all).is_none(), "{bytes}");
     drop(held);
-    let spent = budget::upstreams().try_take(all).expect("all is free again");
+    let spent = limits.upstreams().try_take(all).expect("all is free again");
     let started = Instant::now();
     assert_eq!(upstream.request(call()).await[0].as_ref().unwrap_err(), &UpstreamError::NoRoom);
     assert!(started.elapsed() >= Duration::from_secs(5), "the request waits for room first");
@@ -78,7 +79,7 @@ async fn a_long_body_waits_for_room_and_then_gets_503() {
     };
     // One address gets half of the budget, and all requests of this test come from one address.
     let asker = rootlight_limits::caller_id::Peer::new(server.address.ip()).asker();
-    let spent = budget::requests().take_within(asker, 16 << 20, Duration::from_secs(1)).await.unwrap();
+    let spent = server.limits.requests().take_within(asker, 16 << 20, Duration::from_secs(1)).await.unwrap();
     let refused = ask(1 << 20).await.unwrap();
     assert_eq!(refused.status(), 503);
     assert!(refused.text().await.unwrap().contains("-32005"));
@@ -89,19 +90,19 @@ async fn a_long_body_waits_for_room_and_then_gets_503() {
 
 #[tokio::test]
 async fn answers_wait_while_others_are_unsent_and_then_fail() {
-    let _turn = ANSWERS.lock().await;
-    let all = budget::answers().all();
+    let limits = Limits::new();
+    let all = limits.answers().all();
     assert_eq!(
-        budget::hold_answer(7.into(), 1_000).await.unwrap().bytes(),
+        limits.hold_answer(7.into(), 1_000).await.unwrap().bytes(),
         0,
         "short answers are not counted"
     );
-    let spent = budget::answers().try_take(all).unwrap();
+    let spent = limits.answers().try_take(all).unwrap();
     let started = Instant::now();
-    assert!(budget::hold_answer(7.into(), 1 << 20).await.is_none());
-    assert!(started.elapsed() >= Duration::from_secs(4) && !budget::answers().is_contended());
+    assert!(limits.hold_answer(7.into(), 1 << 20).await.is_none());
+    assert!(started.elapsed() >= Duration::from_secs(4) && !limits.answers().is_contended());
     drop(spent);
-    assert_eq!(budget::hold_answer(7.into(), 1 << 20).await.unwrap().bytes(), 1 << 20);
+    assert_eq!(limits.hold_answer(7.into(), 1 << 20).await.unwrap().bytes(), 1 << 20);
 }
 
 /// Answers with as many bytes as the message says, and takes nothing of the budget for them.
@@ -145,9 +146,9 @@ async fn ask(stream: &mut TcpStream, bytes: usize) {
 }
 
 /// Waits until no answer holds bytes of the budget.
-async fn freed() {
+async fn freed(limits: &Limits) {
     let free = async {
-        while budget::answers().taken() > 0 {
+        while limits.answers().taken() > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -158,7 +159,6 @@ async fn freed() {
 /// the write time limit ends the connections that do not read.
 #[tokio::test]
 async fn answers_that_nothing_else_counts_hold_bytes_of_the_budget_while_clients_do_not_read() {
-    let _turn = ANSWERS.lock().await;
     let server = careless(Duration::from_secs(3)).await;
     let mut unread = Vec::new();
     for _ in 0..30 {
@@ -167,7 +167,7 @@ async fn answers_that_nothing_else_counts_hold_bytes_of_the_budget_while_clients
         unread.push(stream);
     }
     let filled = async {
-        while budget::answers().taken() < 30 << 20 {
+        while server.limits.answers().taken() < 30 << 20 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -182,13 +182,12 @@ async fn answers_that_nothing_else_counts_hold_bytes_of_the_budget_while_clients
         answer.extend_from_slice(&piece[..read]);
     }
     assert!(answer.starts_with(b"HTTP/1.1 200"));
-    freed().await;
+    freed(&server.limits).await;
 }
 
 /// The first 16 KiB of a connection are not counted, so that short answers cost nothing; a WebSocket queues many of them.
 #[tokio::test]
 async fn short_answers_that_a_websocket_queues_hold_bytes_of_the_budget() {
-    let _turn = ANSWERS.lock().await;
     let server = careless(Duration::from_secs(3)).await;
     let mut unread = Vec::new();
     for _ in 0..4 {
@@ -201,12 +200,12 @@ async fn short_answers_that_a_websocket_queues_hold_bytes_of_the_budget() {
         unread.push(socket);
     }
     let filled = async {
-        while budget::answers().taken() <= 4 * (8 << 20) {
+        while server.limits.answers().taken() <= 4 * (8 << 20) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(PATIENCE, filled).await.expect("short answers are counted too");
-    freed().await;
+    freed(&server.limits).await;
 }
 
 /// The library makes the responses to pings, which a client that does not read would make it keep.

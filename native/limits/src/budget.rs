@@ -1,9 +1,8 @@
-//! Limits of the memory that clients, upstreams and files can make this process use: one budget each for requests,
-//! answers, upstream responses and recordings.
+//! Budgets of memory: limits of the bytes that are held at the same time.
 //!
 //! Other limits apply to one message, one connection or one file; these apply to all of them together. When a budget
-//! is used up, further requests wait or get an error that says so. A serving process stays well below 256 MiB in
-//! total.
+//! is used up, further requests wait or get an error that says so. A server stays well below 256 MiB in total
+//! ([`Limits`](crate::Limits)).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,80 +12,6 @@ use std::time::Duration;
 use rootlight::types::Asker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-
-const MIB: usize = 1 << 20;
-
-/// Request bodies and WebSocket messages that are being read or answered. Six of the longest (5 MiB) fit at the same
-/// time; parsing one takes about as much memory again. Half is for one caller.
-static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB, 16 * MIB));
-
-/// Answers that are being computed or that clients have not received yet. Four of the longest (10 MiB) fit at the
-/// same time; computing one takes about as much memory again. What one caller leaves is enough for the longest answer, so
-/// that a run of another caller does not wait for unread answers of the first one.
-static ANSWERS: LazyLock<Shared> = LazyLock::new(|| Shared::new(48 * MIB, 36 * MIB));
-
-/// Bytes of the budget of upstream responses that one source can take. The longest response of a source (16 MiB) fits
-/// twice, and the rest is enough for the longest response of another source.
-const UPSTREAMS_EACH: usize = 36 * MIB;
-
-/// Responses of upstreams from their first byte until they are verified. The longest fits twice, which is what
-/// parsing it needs, together with many of usual length.
-static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
-
-/// Bytes of the budget of upstream responses that all peers can take together: anybody can be a peer. The rest is enough
-/// for the longest response of an upstream that the user has chosen.
-static PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(40 * MIB));
-
-/// Bytes of the budget of upstream responses that callers can take. The rest is enough for what the program itself needs, such
-/// as headers.
-static CALLERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
-
-/// Messages of the nodes that read the chain from this one: requests, and transactions on their way. Three of the longest
-/// messages (2 MiB) fit at the same time.
-static SERVED_PEERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(12 * MIB));
-
-/// Blocks and state that messages of light clients keep while they wait for responses of upstreams. One
-/// message keeps at most 48 MiB (`MAX_FACT_BYTES`).
-static FACTS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
-
-/// All recordings of the process: the contents of compressed files, and the index of every file. Uncompressed files
-/// are read from disk, so only their index counts.
-static RECORDINGS: LazyLock<Budget> = LazyLock::new(|| Budget::new(192 * MIB));
-
-/// The budget of requests.
-pub fn requests() -> &'static Shared {
-    &REQUESTS
-}
-
-/// The budget of answers to clients.
-pub fn answers() -> &'static Budget {
-    &ANSWERS.all
-}
-
-/// The budget of upstream responses.
-pub fn upstreams() -> &'static Budget {
-    &UPSTREAMS
-}
-
-/// The part of all peers in the budget of upstream responses.
-pub fn peers() -> &'static Budget {
-    &PEERS
-}
-
-/// The part of all callers in the budget of upstream responses.
-pub fn callers() -> &'static Budget {
-    &CALLERS
-}
-
-/// The budget of what served peers send.
-pub fn served_peers() -> &'static Budget {
-    &SERVED_PEERS
-}
-
-/// The bytes of the budget of upstream responses that one source can take.
-pub const fn of_one_source() -> usize {
-    UPSTREAMS_EACH
-}
 
 /// For how long a budget counts as contended after a refusal, in milliseconds.
 const REFUSAL_MS: u64 = 3_000;
@@ -103,44 +28,8 @@ pub const SMALL_ANSWER: usize = 16 * 1024;
 const LATE_ANSWERS: usize = 32;
 const LATE_ANSWER: Duration = Duration::from_secs(5);
 
-/// Takes bytes of the budget for a finished answer to an asker, unless it is small: the way out of the server counts
-/// small ones once the client has unsent answers. Returns `None` if clients have not received too many other answers.
-pub async fn hold_answer(asker: Asker, bytes: usize) -> Option<Held> {
-    if bytes <= SMALL_ANSWER {
-        return Some(Held::default());
-    }
-    hold_bytes(asker, bytes).await
-}
-
-/// As [`hold_answer`], for an answer of any size.
-pub async fn hold_bytes(asker: Asker, bytes: usize) -> Option<Held> {
-    ANSWERS.take_soon(asker, bytes).await
-}
-
-/// Waits for bytes of the budget of answers for a run of an asker, as many as its answer may have; returns `None`
-/// after `limit`.
-pub async fn hold_run(asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
-    ANSWERS.take_within(asker, bytes, limit).await
-}
-
-/// Whether somebody waits for bytes of the answer budget, or of a part of it that this asker can take. Clients of the
-/// asker that do not read their answers must then make room.
-pub fn answers_contended(asker: Asker) -> bool {
-    ANSWERS.is_contended(asker)
-}
-
 /// The error message when a budget has no room for a request or an answer.
 pub const NO_ROOM: &str = "Limit exceeded: too many bytes of requests and answers are pending; try again";
-
-/// The budget of blocks and state that messages of light clients keep.
-pub fn facts() -> &'static Budget {
-    &FACTS
-}
-
-/// The budget of recordings.
-pub fn recordings() -> &'static Budget {
-    &RECORDINGS
-}
 
 /// Bytes are counted in units of this size, so that the count fits a semaphore.
 const UNIT: usize = 1024;
@@ -299,8 +188,14 @@ impl Shared {
         tokio::time::timeout(limit, taking).await.ok()
     }
 
+    /// The budget of all callers together.
+    #[must_use]
+    pub const fn all(&self) -> &Budget {
+        &self.all
+    }
+
     /// As [`Budget::take_soon`], for an asker.
-    async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Held> {
+    pub async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Held> {
         let mut held = Held::default();
         for (level, part) in self.parts_of(asker) {
             held = held.also(level, part.take_soon(bytes).await?);
@@ -408,6 +303,7 @@ impl Held {
 pub fn milliseconds() -> u64 {
     // Some tests stop the clock of their runtime, and so are behind others: all of them come after this moment.
     const BEFORE: Duration = Duration::from_secs(3_600);
+    // Static, because it is the zero of a clock.
     static START: LazyLock<Instant> =
         LazyLock::new(|| Instant::now().checked_sub(BEFORE).unwrap_or_else(Instant::now));
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
@@ -468,31 +364,6 @@ mod tests {
         assert!(shared.take_or_refuse(pages, UNIT).is_none(), "programs may take what pages leave");
         drop((own, held));
         assert!(shared.take_or_refuse(pages, 4 * UNIT).is_some());
-    }
-
-    /// Answers of one caller that nobody receives leave room for the longest answer of another, and those of its pages for
-    /// the longest of its programs.
-    #[tokio::test(start_paused = true)]
-    async fn runs_of_one_caller_leave_room_for_a_run_of_another() {
-        let (limit, moment) = (Duration::from_secs(5), Duration::from_millis(20));
-        let (greedy, other) = (Asker::from(u64::MAX), Asker::from(u64::MAX - 1));
-        let pages = Asker { page: 1, ..greedy };
-        let unread = hold_run(pages, 10 * MIB, limit).await.unwrap();
-        assert!(hold_run(pages, 10 * MIB, moment).await.is_none());
-        assert!(hold_run(greedy, 20 * MIB, moment).await.is_some());
-        drop(unread);
-        let mut held = hold_run(greedy, 30 * MIB, limit).await.unwrap();
-        assert!(hold_run(greedy, 10 * MIB, moment).await.is_none());
-        assert!(hold_run(other, 10 * MIB, limit).await.is_some());
-        let waiting = hold_run(greedy, 10 * MIB, limit);
-        tokio::pin!(waiting);
-        assert!(tokio::time::timeout(moment, waiting.as_mut()).await.is_err());
-        assert!(
-            answers_contended(greedy) && !answers_contended(other),
-            "clients of other addresses have time"
-        );
-        held.shrink_to(20 * MIB);
-        assert_eq!(waiting.await.unwrap().bytes(), 10 * MIB);
     }
 
     #[tokio::test]

@@ -22,6 +22,7 @@ impl Peer {
     /// A new connection of an address.
     #[must_use]
     pub fn new(address: IpAddr) -> Self {
+        // Static, because the numbers only tell connections apart: they do not run out, and mean nothing to others.
         static MADE: AtomicU64 = AtomicU64::new(0);
         // A listener for both protocols sees IPv4 clients at addresses of one /64 network, ::ffff:0:0.
         let address = match address.to_canonical() {

@@ -2,6 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | the root | what the parts of one server share ([`Limits`]) |
 //! | `budget` | limits of memory, in bytes, for callers, upstreams and peers |
 //! | `runs`, `crowd`, `caller_id` | whose turn it is, whose places are taken, and who a caller is |
 //! | `priority`, `processors` | threads of long work |
@@ -11,8 +12,11 @@ pub mod budget;
 pub mod caller_id;
 pub mod crowd;
 pub mod files;
+mod limits;
 pub mod outside;
 pub mod priority;
 pub mod processors;
 pub mod runs;
 pub mod unix_time;
+
+pub use limits::{Limits, OF_ONE_SOURCE};

@@ -1,9 +1,9 @@
-//! The priority of threads that run handlers.
+//! Threads for long work, of lower priority than those that serve connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rootlight::types::Asker;
@@ -30,7 +30,7 @@ const LAST: i32 = 10;
 /// whatever the priorities are.
 const PAUSE: Duration = Duration::from_micros(250);
 
-/// The processor time between two calls of [`pause`] above which work counts as work that cannot pause: for instance
+/// The processor time between two pauses above which work counts as work that cannot pause: for instance
 /// a contract that hashes 1 MiB with one instruction. The rest of this work then runs apart ([`Apart`]).
 const COARSE: Duration = Duration::from_millis(1);
 
@@ -40,32 +40,100 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 /// The largest number of remembered addresses. Beyond it all are forgotten.
 const MAX_REMEMBERED: usize = 1_024;
 
-/// The askers (`Peer::asker`) whose work did not pause, and the times at which they are forgotten.
-static COARSE_UNTIL: Mutex<BTreeMap<Asker, Instant>> = Mutex::new(BTreeMap::new());
+/// The threads that do the long work of one server, how many do so now, and whose work does not pause.
+#[derive(Debug, Default)]
+pub struct LongWork {
+    /// Threads of lower priority. A thread cannot raise its priority again, and any thread of the server's
+    /// own pool may serve connections during [`in_place`]. So long work has a pool of its own.
+    lowered: OnceLock<Runtime>,
+    /// The number of threads that do long work now.
+    at_work: AtomicUsize,
+    /// The askers (`Peer::asker`) whose work did not pause, and the times at which they are forgotten.
+    coarse_until: Mutex<BTreeMap<Asker, Instant>>,
+}
 
-/// The threads that do long work, at lower priority. A thread cannot raise its priority again, and any thread of the server's
-/// own pool may serve connections during [`in_place`]. So long work has a pool of its own.
-static LOWERED: LazyLock<Runtime> = LazyLock::new(|| {
-    let threads = Builder::new_current_thread().thread_name("long-work").on_thread_start(lower).build();
-    threads.expect("a runtime without timers and sockets asks nothing of the system")
-});
+impl LongWork {
+    /// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
+    /// many run at the same time. The work pauses often, if it can. `asker` is the client address that it is for.
+    pub fn spawn_lowered<T: Send + 'static>(
+        self: &Arc<Self>,
+        asker: Option<Asker>,
+        work: impl FnOnce(&Pauses<'_>) -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let own = self.clone();
+        self.lowered().spawn_blocking(move || work(&Pauses::of_long_work(&own, asker)))
+    }
 
-/// The number of threads that do long work now.
-static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+    /// Runs work that takes long and cannot pause on a thread of its own, of even lower priority. Returns `None` if the work
+    /// panics or there is no thread for it.
+    pub async fn run_last<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Pauses<'_>) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, result) = oneshot::channel();
+        let own = self.clone();
+        let run = move || {
+            lower_by(LAST);
+            let pauses = Pauses::of_long_work(&own, None);
+            pauses.cannot_pause();
+            let result = work(&pauses);
+            drop(pauses);
+            let _ = sender.send(result);
+        };
+        // A thread of the pool could not get its old priority back.
+        std::thread::Builder::new().name("long-message".to_owned()).spawn(run).ok()?;
+        result.await.ok()
+    }
 
-thread_local! {
-    /// The last time at which this thread let others run, or began its work while all processors were busy.
-    static LAST_PAUSE: Cell<Option<Moment>> = const { Cell::new(None) };
-    /// Whether this thread does long work. Brief messages run on the threads that serve connections.
-    static WORKS: Cell<bool> = const { Cell::new(false) };
-    /// The address for which this thread does long work, if any.
-    static ASKER: Cell<Option<Asker>> = const { Cell::new(None) };
-    /// Held as long as the long work of this thread runs apart.
-    static APART: RefCell<Option<Apart>> = const { RefCell::new(None) };
+    /// Whether long work occupies all processors.
+    pub fn is_busy(&self) -> bool {
+        self.at_work.load(Ordering::Relaxed) >= processors()
+    }
+
+    /// The pauses of brief work on a thread that serves connections.
+    pub fn pauses(&self) -> Pauses<'_> {
+        Pauses::new(self, None, false)
+    }
+
+    fn lowered(&self) -> &Runtime {
+        self.lowered.get_or_init(|| {
+            let threads =
+                Builder::new_current_thread().thread_name("long-work").on_thread_start(lower).build();
+            threads.expect("a runtime without timers and sockets asks nothing of the system")
+        })
+    }
+
+    /// Notes that work for an address did not pause, until the given time.
+    fn remember(&self, asker: Asker, end: Instant) {
+        let mut until = self.coarse_until.lock().unwrap_or_else(PoisonError::into_inner);
+        if until.len() >= MAX_REMEMBERED {
+            until.clear();
+        }
+        until.insert(asker, end);
+    }
+
+    /// Whether work for an address recently did not pause.
+    fn is_remembered(&self, asker: Asker, now: Instant) -> bool {
+        let mut until = self.coarse_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_remembered = until.get(&asker).is_some_and(|until| *until > now);
+        if !is_remembered {
+            until.remove(&asker);
+        }
+        is_remembered
+    }
+}
+
+impl Drop for LongWork {
+    fn drop(&mut self) {
+        // The last owner may be a task, in which a runtime must not wait for its threads.
+        if let Some(threads) = self.lowered.take() {
+            threads.shutdown_background();
+        }
+    }
 }
 
 /// A moment by the clock, and the processor time that the thread had used then.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Moment {
     at: Instant,
     used: Duration,
@@ -77,33 +145,74 @@ impl Moment {
     }
 }
 
-/// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
-/// many run at the same time. The work calls [`pause`] often, if it can. `asker` is the client address that it is for.
-pub fn spawn_lowered<T: Send + 'static>(
+/// The pauses of one piece of work, which is counted as long work until this is dropped if it is long.
+#[derive(Debug)]
+pub struct Pauses<'a> {
+    work: &'a LongWork,
+    /// The address for which long work is done, if any.
     asker: Option<Asker>,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    LOWERED.spawn_blocking(move || {
-        let _counted = RunningThread::begin(asker);
-        work()
-    })
+    is_long: bool,
+    /// The last pause, or the beginning; `None` while long work did not occupy all processors.
+    last: Cell<Option<Moment>>,
+    /// Held as long as the work runs apart.
+    apart: RefCell<Option<Apart>>,
 }
 
-/// Runs work that takes long and cannot pause on a thread of its own, of even lower priority. Returns `None` if the work
-/// panics or there is no thread for it.
-pub async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let (sender, result) = oneshot::channel();
-    let run = move || {
-        lower_by(LAST);
-        let counted = RunningThread::begin(None);
-        cannot_pause();
-        let result = work();
-        drop(counted);
-        let _ = sender.send(result);
-    };
-    // A thread of the pool could not get its old priority back.
-    std::thread::Builder::new().name("long-message".to_owned()).spawn(run).ok()?;
-    result.await.ok()
+impl<'a> Pauses<'a> {
+    fn new(work: &'a LongWork, asker: Option<Asker>, is_long: bool) -> Self {
+        let last = Cell::new(work.is_busy().then(Moment::now));
+        Self { work, asker, is_long, last, apart: RefCell::new(None) }
+    }
+
+    fn of_long_work(work: &'a LongWork, asker: Option<Asker>) -> Self {
+        work.at_work.fetch_add(1, Ordering::Relaxed);
+        let pauses = Self::new(work, asker, true);
+        if asker.is_some_and(|asker| work.is_remembered(asker, Instant::now())) {
+            pauses.cannot_pause();
+        }
+        pauses
+    }
+
+    /// Notes that this work cannot pause: until it ends, it keeps to processors on which no thread serves connections. Does
+    /// nothing for brief work.
+    pub fn cannot_pause(&self) {
+        if self.is_long {
+            self.apart.borrow_mut().get_or_insert_with(Apart::begin);
+        }
+    }
+
+    /// Lets other threads run, if long work occupies all processors and this work has run for `PAUSE`. Otherwise
+    /// does nothing, because a pause gives processor time to other programs.
+    pub fn pause(&self) {
+        if !self.work.is_busy() {
+            return self.last.set(None);
+        }
+        let Some(last) = self.last.get() else { return self.last.set(Some(Moment::now())) };
+        if last.at.elapsed() < PAUSE {
+            return;
+        }
+        if is_coarse(processors::time_used().saturating_sub(last.used)) {
+            self.cannot_pause();
+            if let Some(asker) = self.asker {
+                self.work.remember(asker, Instant::now() + REMEMBERED);
+            }
+        }
+        std::thread::yield_now();
+        self.last.set(Some(Moment::now()));
+    }
+}
+
+impl Drop for Pauses<'_> {
+    fn drop(&mut self) {
+        if self.is_long {
+            self.work.at_work.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether work that used this much processor time between two pauses counts as work that cannot pause.
+fn is_coarse(used: Duration) -> bool {
+    used >= COARSE
 }
 
 /// Does work that may be `long` on this thread. Meanwhile another thread does what else this one has to do, if the
@@ -117,107 +226,18 @@ pub fn in_place<T>(long: bool, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Whether long work occupies all processors.
-pub fn is_busy() -> bool {
-    AT_WORK.load(Ordering::Relaxed) >= processors()
-}
-
-/// Notes that the long work of this thread cannot pause: until it ends, it keeps to processors on which no thread serves
-/// connections. Does nothing on a thread that does other work.
-pub fn cannot_pause() {
-    if !WORKS.get() {
-        return;
-    }
-    APART.with_borrow_mut(|apart| {
-        apart.get_or_insert_with(Apart::begin);
-    });
-}
-
-/// Lets other threads run, if long work occupies all processors and this thread has run for `PAUSE`. Otherwise
-/// does nothing, because a pause gives processor time to other programs.
-pub fn pause() {
-    if !is_busy() {
-        LAST_PAUSE.set(None);
-        return;
-    }
-    let Some(last) = LAST_PAUSE.get() else { return LAST_PAUSE.set(Some(Moment::now())) };
-    if last.at.elapsed() < PAUSE {
-        return;
-    }
-    if is_coarse(processors::time_used().saturating_sub(last.used)) {
-        cannot_pause();
-        if let Some(asker) = ASKER.get() {
-            remember(asker, Instant::now() + REMEMBERED);
-        }
-    }
-    std::thread::yield_now();
-    LAST_PAUSE.set(Some(Moment::now()));
-}
-
-/// Whether work that used this much processor time between two pauses counts as work that cannot pause.
-fn is_coarse(used: Duration) -> bool {
-    used >= COARSE
-}
-
-/// Notes that work for an address did not pause, until the given time.
-fn remember(asker: Asker, end: Instant) {
-    let mut until = COARSE_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
-    if until.len() >= MAX_REMEMBERED {
-        until.clear();
-    }
-    until.insert(asker, end);
-}
-
-/// Whether work for an address recently did not pause.
-fn is_remembered(asker: Asker, now: Instant) -> bool {
-    let mut until = COARSE_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_remembered = until.get(&asker).is_some_and(|until| *until > now);
-    if !is_remembered {
-        until.remove(&asker);
-    }
-    is_remembered
-}
-
 /// The number of processors that this process may use.
 pub fn processors() -> usize {
-    static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    // Static, because it is the same for every server.
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Counts a thread that does long work, until the value is dropped.
-struct RunningThread;
-
-impl RunningThread {
-    fn begin(asker: Option<Asker>) -> Self {
-        AT_WORK.fetch_add(1, Ordering::Relaxed);
-        WORKS.set(true);
-        ASKER.set(asker);
-        LAST_PAUSE.set(is_busy().then(Moment::now));
-        if asker.is_some_and(|asker| is_remembered(asker, Instant::now())) {
-            cannot_pause();
-        }
-        Self
-    }
-}
-
-impl Drop for RunningThread {
-    fn drop(&mut self) {
-        AT_WORK.fetch_sub(1, Ordering::Relaxed);
-        WORKS.set(false);
-        APART.take();
-    }
-}
-
-/// Lowers the priority of the calling thread, once. Only threads for CPU work may call this, because the
-/// priority cannot be raised again.
+/// Lowers the priority of the calling thread. Only threads for CPU work may call this, and once, because the priority cannot
+/// be raised again.
 pub fn lower() {
-    thread_local! {
-        static LOWERED: Cell<bool> = const { Cell::new(false) };
-    }
-    if !LOWERED.replace(true) {
-        lower_by(NICER);
-        processors::join();
-    }
+    lower_by(NICER);
+    processors::join();
 }
 
 /// Makes the calling thread this much nicer. On systems other than Linux this does nothing: they have priorities of
@@ -234,102 +254,129 @@ fn lower_by(nicer: i32) {
     let _ = nicer;
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
-    use rootlight::types::Asker;
-    use rustix::process::getpriority_process;
+    use super::*;
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    #[test]
-    fn only_the_calling_thread_is_lowered_and_only_once() {
-        let before = getpriority_process(None).unwrap();
-        let lowered = std::thread::spawn(|| {
-            super::lower();
-            super::lower();
-            getpriority_process(None).unwrap()
-        });
-        assert_eq!(lowered.join().unwrap(), (before + super::NICER).min(19));
-        assert_eq!(getpriority_process(None).unwrap(), before);
+    fn work() -> Arc<LongWork> {
+        Arc::default()
     }
 
+    fn is_apart(pauses: &Pauses<'_>) -> bool {
+        pauses.apart.borrow().is_some()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn priority() -> i32 {
+        rustix::process::getpriority_process(None).unwrap()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_the_calling_thread_is_lowered() {
+        let before = priority();
+        let lowered = std::thread::spawn(|| {
+            lower();
+            priority()
+        });
+        assert_eq!(lowered.join().unwrap(), (before + NICER).min(19));
+        assert_eq!(priority(), before);
+    }
+
+    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn the_threads_of_long_work_do_nothing_else() {
-        let priority = || getpriority_process(None).unwrap();
-        let before = priority();
-        assert_eq!(super::spawn_lowered(None, priority).await.unwrap(), (before + super::NICER).min(19));
+        let (work, before) = (work(), priority());
+        // The pool reuses its thread, whose priority is lowered once.
+        for _ in 0..2 {
+            let lowered = work.spawn_lowered(None, |_| priority()).await;
+            assert_eq!(lowered.unwrap(), (before + NICER).min(19));
+        }
         assert_eq!(tokio::task::spawn_blocking(priority).await.unwrap(), before);
     }
 
     #[tokio::test]
     async fn only_long_work_runs_apart_and_only_until_it_ends() {
-        use super::{APART, cannot_pause, spawn_lowered};
-        let is_apart = || APART.with_borrow(Option::is_some);
-        cannot_pause();
-        assert!(!is_apart(), "this thread serves connections");
-        let apart = move || {
-            let before = is_apart();
-            cannot_pause();
-            (before, is_apart())
+        let work = work();
+        let brief = work.pauses();
+        brief.cannot_pause();
+        assert!(!is_apart(&brief), "this thread serves connections");
+        let apart = |pauses: &Pauses<'_>| {
+            let before = is_apart(pauses);
+            pauses.cannot_pause();
+            (before, is_apart(pauses))
         };
         // The pool reuses its thread.
         for _ in 0..2 {
-            assert_eq!(spawn_lowered(None, apart).await.unwrap(), (false, true));
+            assert_eq!(work.spawn_lowered(None, apart).await.unwrap(), (false, true));
         }
-        assert_eq!(super::run_last(is_apart).await, Some(true));
+        assert_eq!(work.run_last(is_apart).await, Some(true));
     }
 
     #[tokio::test]
     async fn work_of_an_address_whose_work_did_not_pause_runs_apart_from_its_beginning() {
-        use super::{APART, remember, spawn_lowered};
-        let is_apart = || APART.with_borrow(Option::is_some);
-        let [coarse, other] = [21, 22].map(|last| Asker::from(u64::MAX - last));
-        remember(coarse, Instant::now() + HOUR);
-        assert!(spawn_lowered(Some(coarse), is_apart).await.unwrap());
-        assert!(!spawn_lowered(Some(other), is_apart).await.unwrap());
+        let (work, [coarse, other]) = (work(), [1, 2].map(Asker::from));
+        work.remember(coarse, Instant::now() + HOUR);
+        assert!(work.spawn_lowered(Some(coarse), is_apart).await.unwrap());
+        assert!(!work.spawn_lowered(Some(other), is_apart).await.unwrap());
+        let elsewhere = self::work();
+        assert!(!elsewhere.spawn_lowered(Some(coarse), is_apart).await.unwrap(), "another server");
     }
 
     #[test]
     fn an_address_is_forgotten_when_its_time_is_over() {
-        use super::{is_remembered, remember};
-        let (asker, now) = (Asker::from(u64::MAX - 24), Instant::now());
-        remember(asker, now + HOUR);
-        assert!(is_remembered(asker, now) && is_remembered(asker, now + HOUR / 2));
-        assert!(!is_remembered(asker, now + HOUR));
-        assert!(!is_remembered(asker, now), "it was forgotten");
+        let (work, asker, now) = (work(), Asker::from(1), Instant::now());
+        work.remember(asker, now + HOUR);
+        assert!(work.is_remembered(asker, now) && work.is_remembered(asker, now + HOUR / 2));
+        assert!(!work.is_remembered(asker, now + HOUR));
+        assert!(!work.is_remembered(asker, now), "it was forgotten");
     }
 
     #[test]
     fn a_little_processor_time_between_pauses_is_no_work_that_cannot_pause() {
-        use super::{COARSE, is_coarse};
         assert!(is_coarse(COARSE) && !is_coarse(COARSE / 2));
     }
 
     /// The test makes all processors busy and then computes without a pause.
+    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn work_that_does_not_pause_while_all_processors_are_busy_is_found() {
-        use super::{APART, COARSE, COARSE_UNTIL, RunningThread, pause, processors, spawn_lowered};
-        let asker = Asker::from(u64::MAX - 23);
-        let run = move || {
-            let _busy: Vec<RunningThread> =
-                (0..super::processors()).map(|_| RunningThread::begin(Some(asker))).collect();
-            pause();
+        let (work, asker) = (work(), Asker::from(1));
+        let own = work.clone();
+        let run = move |pauses: &Pauses<'_>| {
+            let busy = (0..super::processors()).map(|_| Pauses::of_long_work(&own, Some(asker)));
+            let _busy: Vec<Pauses<'_>> = busy.collect();
+            pauses.pause();
             let before = processors::time_used();
             while processors::time_used() - before < 2 * COARSE {}
-            pause();
-            APART.with_borrow(Option::is_some)
+            pauses.pause();
+            is_apart(pauses)
         };
-        assert!(spawn_lowered(Some(asker), run).await.unwrap());
-        assert!(COARSE_UNTIL.lock().unwrap().contains_key(&asker));
+        assert!(work.spawn_lowered(Some(asker), run).await.unwrap());
+        assert!(work.is_remembered(asker, Instant::now()));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn work_that_cannot_pause_runs_last() {
+        let (work, before) = (work(), priority());
+        assert_eq!(work.run_last(|_| priority()).await, Some((before + LAST).min(19)));
+        assert_eq!(work.run_last(|_| -> u8 { panic!("a defect") }).await, None);
+        assert_eq!(work.at_work.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]
-    async fn work_that_cannot_pause_runs_last() {
-        let before = getpriority_process(None).unwrap();
-        let lowered = super::run_last(|| getpriority_process(None).unwrap()).await;
-        assert_eq!(lowered, Some((before + super::LAST).min(19)));
-        assert_eq!(super::run_last(|| -> u8 { panic!("a defect") }).await, None);
+    async fn long_work_of_one_server_occupies_only_its_own_threads() {
+        let (work, other) = (work(), work());
+        let running: Vec<_> = (0..processors()).map(|_| Pauses::of_long_work(&work, None)).collect();
+        assert!(work.is_busy() && !other.is_busy());
+        drop(running);
+        assert!(!work.is_busy());
+        // The last owner is the work itself, on a thread of the pool.
+        let done = work.spawn_lowered(None, |_| std::thread::sleep(Duration::from_millis(20)));
+        drop(work);
+        done.await.unwrap();
     }
 }

@@ -43,6 +43,7 @@ mod sets {
         running: usize,
     }
 
+    /// Static, because a thread has one set of processors, whichever servers it works for. Nothing here can be used up.
     static STATE: Mutex<State> = Mutex::new(State { threads: Vec::new(), running: 0 });
 
     fn state() -> MutexGuard<'static, State> {
@@ -51,6 +52,7 @@ mod sets {
 
     /// The sets, read before any thread is bound; `None` if there is nothing to divide.
     fn sets() -> Option<&'static Sets> {
+        // Static, because the processors are those of the process.
         static SETS: OnceLock<Option<Sets>> = OnceLock::new();
         SETS.get_or_init(|| sched_getaffinity(None).ok().and_then(divide)).as_ref()
     }

@@ -115,7 +115,7 @@ impl Runs {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
     }
 
-    /// Places for work that cannot pause for others (`priority::pause`): one processor less than this machine
+    /// Places for work that cannot pause for others (`Pauses::pause`): one processor less than this machine
     /// has.
     pub fn without_pauses() -> Arc<Self> {
         let processors = priority::processors();

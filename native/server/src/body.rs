@@ -1,35 +1,26 @@
 //! Reading request bodies, with limits of their size, their time, and the memory of all bodies together.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::Request;
 use futures::{FutureExt as _, StreamExt as _};
 use rootlight::types::Asker;
-use rootlight_limits::budget::{self, Held, NO_ROOM};
-use rootlight_limits::priority;
+use rootlight_limits::Limits;
+use rootlight_limits::budget::{Held, NO_ROOM};
 use tokio::time::{Instant, timeout};
 
-use super::limits::Limits;
 use super::places::FREE_BYTES;
+use super::shared::Shared;
 
 /// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
 /// sends would reset it, and the client would not see the error; but reading must end.
 const SURPLUS_BYTES: usize = 1024 * 1024;
 
-/// The number of bytes of the bodies of one address that are read in [`REST`] while long work occupies all processors.
+/// The number of bytes of the bodies of one address that are read between two rests while long work occupies all processors.
 /// Moving bytes takes as much time of the threads that serve connections as answering brief messages, and a long
 /// message would only wait for its turn earlier.
 const PIECE: usize = 128 * 1024;
-const REST: Duration = Duration::from_millis(2);
-
-/// The largest number of addresses whose rests are kept. Beyond it all are forgotten.
-const MAX_RESTING: usize = 1_024;
-
-/// The time at which an address may read its next piece while long work occupies all processors.
-static RESTS: Mutex<BTreeMap<Asker, Instant>> = Mutex::new(BTreeMap::new());
 
 /// The time between two checks whether others wait for the bytes that a stalled body holds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -52,23 +43,23 @@ pub(crate) enum Unread {
 }
 
 /// Reads a body up to the limit. Returns it with the bytes of the request budget that it holds.
-pub(crate) async fn read(request: Request, asker: Asker, limits: &Limits) -> Result<(Vec<u8>, Held), Unread> {
-    let most = limits.message_bytes;
+pub(crate) async fn read(request: Request, asker: Asker, shared: &Shared) -> Result<(Vec<u8>, Held), Unread> {
+    let (limits, most) = (&shared.counts.limits, shared.limits.message_bytes);
     let announced = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
     if announced > most.saturating_add(SURPLUS_BYTES) {
         return Err(Unread::TooLong);
     }
-    let until = Instant::now() + limits.body_timeout;
+    let until = Instant::now() + shared.limits.body_timeout;
     let exact = request.body().size_hint().exact().is_some();
     let mut chunks = request.into_body().into_data_stream();
     let (mut body, mut held) = (Vec::new(), Held::default());
     let (mut surplus, mut piece) = (0_usize, 0_usize);
-    while let Some(chunk) = next(&mut chunks, until, (asker, &held)).await? {
+    while let Some(chunk) = next(&mut chunks, until, (asker, &held), limits).await? {
         piece = piece.saturating_add(chunk.len());
         if piece >= PIECE {
             piece = 0;
-            if priority::is_busy() {
-                tokio::time::sleep_until(next_piece(asker, Instant::now())).await;
+            if limits.work().is_busy() {
+                tokio::time::sleep_until(shared.rests.next_piece(asker, Instant::now())).await;
             }
         }
         let length = body.len().saturating_add(chunk.len());
@@ -77,7 +68,7 @@ pub(crate) async fn read(request: Request, asker: Asker, limits: &Limits) -> Res
                 // The body's whole possible size is taken at once, so that no body holds some bytes and waits for more.
                 let whole = if exact { announced.min(most) } else { most };
                 let left = until.saturating_duration_since(Instant::now());
-                held = budget::requests().take_within(asker, whole, left).await.ok_or(Unread::NoRoom)?;
+                held = limits.requests().take_within(asker, whole, left).await.ok_or(Unread::NoRoom)?;
                 body.reserve_exact(whole.saturating_sub(body.len()));
             }
             body.extend_from_slice(&chunk);
@@ -95,22 +86,12 @@ pub(crate) async fn read(request: Request, asker: Asker, limits: &Limits) -> Res
     Ok((body, held))
 }
 
-/// The time at which an asker that has read a piece may read the next one. All its bodies share these times.
-fn next_piece(asker: Asker, now: Instant) -> Instant {
-    let mut rests = RESTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if rests.len() >= MAX_RESTING {
-        rests.clear();
-    }
-    let next = rests.entry(asker).or_insert(now);
-    *next = now.max(*next) + REST;
-    *next
-}
-
 /// Reads the next chunk. A body that holds bytes of the budget must make progress while others wait for them.
 async fn next(
     chunks: &mut BodyDataStream,
     until: Instant,
     (asker, held): (Asker, &Held),
+    limits: &Limits,
 ) -> Result<Option<Bytes>, Unread> {
     // A chunk that has come in already is taken without a look at the clock.
     if let Some(chunk) = chunks.next().now_or_never() {
@@ -122,26 +103,10 @@ async fn next(
             Ok(None) => return Ok(None),
             Ok(Some(Ok(chunk))) => return Ok(Some(chunk)),
             Ok(Some(Err(_))) => return Err(Unread::Broken),
-            Err(_) if left <= PATIENCE || (held.bytes() > 0 && budget::requests().is_contended(asker)) => {
+            Err(_) if left <= PATIENCE || (held.bytes() > 0 && limits.requests().is_contended(asker)) => {
                 return Err(Unread::TooSlow);
             }
             Err(_) => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bodies_of_one_address_share_the_times_at_which_they_are_read() {
-        let (now, one, other) = (Instant::now(), u64::MAX - 7, u64::MAX - 8);
-        assert_eq!(
-            [one, one, other, one].map(|asker| next_piece(asker.into(), now)),
-            [1, 2, 1, 3].map(|n| now + REST * n)
-        );
-        let later = now + Duration::from_secs(1);
-        assert_eq!(next_piece(one.into(), later), later + REST, "a pause is not made up for");
     }
 }

@@ -7,7 +7,7 @@ use brotli::CompressorWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rootlight_limits::caller_id::Peer;
-use rootlight_limits::priority::{self, SHORT_JSON};
+use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::runs::Size;
 
 use super::coding::Coding;
@@ -34,15 +34,16 @@ pub(super) async fn encode(
     peer: Peer,
     plain: Vec<u8>,
 ) -> Result<Vec<u8>, Vec<u8>> {
+    let work = shared.counts.limits.work();
     if plain.len() <= SHORT_JSON {
-        return Ok(compressed(coding, &plain));
+        return Ok(compressed(coding, &plain, &work.pauses()));
     }
     let place = shared.compressions.enter(peer, Size::Single).await;
     let plain = Arc::new(plain);
     let source = plain.clone();
-    let compressing = priority::run_last(move || {
+    let compressing = work.run_last(move |pauses| {
         let _place = place;
-        compressed(coding, &source)
+        compressed(coding, &source, pauses)
     });
     match compressing.await {
         Some(compressed) => Ok(compressed),
@@ -50,31 +51,33 @@ pub(super) async fn encode(
     }
 }
 
-fn compressed(coding: Coding, plain: &[u8]) -> Vec<u8> {
+fn compressed(coding: Coding, plain: &[u8], pauses: &Pauses<'_>) -> Vec<u8> {
     match coding {
         Coding::Brotli => {
             let mut encoder = CompressorWriter::new(Vec::new(), PIECE, BROTLI_QUALITY, BROTLI_WINDOW);
-            write(&mut encoder, plain);
+            write(&mut encoder, plain, pauses);
             encoder.into_inner()
         }
         Coding::Gzip => {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-            write(&mut encoder, plain);
+            write(&mut encoder, plain, pauses);
             encoder.finish().unwrap_or_default()
         }
     }
 }
 
 /// Compresses a body in pieces. Writing to memory does not fail.
-fn write(encoder: &mut impl Write, plain: &[u8]) {
+fn write(encoder: &mut impl Write, plain: &[u8], pauses: &Pauses<'_>) {
     for piece in plain.chunks(PIECE) {
-        priority::pause();
+        pauses.pause();
         let _ = encoder.write_all(piece);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rootlight_limits::priority::LongWork;
+
     use super::*;
 
     #[test]
@@ -82,7 +85,7 @@ mod tests {
         use std::io::Read as _;
         let plain: Vec<u8> = (0..200_000_u32).flat_map(|number| (number % 977).to_be_bytes()).collect();
         for coding in [Coding::Brotli, Coding::Gzip] {
-            let (short, mut read) = (compressed(coding, &plain), Vec::new());
+            let (short, mut read) = (compressed(coding, &plain, &LongWork::default().pauses()), Vec::new());
             match coding {
                 Coding::Brotli => brotli::Decompressor::new(&short[..], PIECE).read_to_end(&mut read),
                 Coding::Gzip => flate2::read::GzDecoder::new(&short[..]).read_to_end(&mut read),

@@ -21,7 +21,7 @@ use super::places::{ClientConnection, Places, Ticket};
 use super::shared::{Shared, stopped};
 use super::sockets::Listener;
 use super::stream::Stream;
-use crate::metrics::{Counted, Rejection, metrics};
+use crate::metrics::{Counted, Rejection};
 
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -47,8 +47,8 @@ impl Connections {
                 Ok((_, Some(address))) if self.is_banned(address) => {}
                 Ok((stream, address)) => {
                     let connection = match address {
-                        Some(address) => ClientConnection::from(address),
-                        None => ClientConnection::over_unix(),
+                        Some(address) => ClientConnection::from(address, &self.shared.counts),
+                        None => ClientConnection::over_unix(&self.shared.counts),
                     };
                     let ticket = self.places.enter(&connection).await;
                     self.spawn(stream, connection, ticket);
@@ -68,7 +68,7 @@ impl Connections {
     fn spawn(&self, stream: Stream, connection: Arc<ClientConnection>, ticket: Ticket) {
         let connections = self.clone();
         tokio::spawn(async move {
-            let open = Counted::one(&metrics().connections);
+            let open = Counted::one(&connections.shared.counts.metrics.connections);
             if let Some(stream) = connections.secured(stream, &connection).await {
                 connections.serve(stream, connection).await;
             }
@@ -95,7 +95,7 @@ impl Connections {
             Ok(Err(failure)) => debug!(%failure, "TLS handshake failed"),
             Err(_) => debug!("TLS handshake took too long"),
         }
-        metrics().rejected(Rejection::Handshake);
+        self.shared.counts.metrics.rejected(Rejection::Handshake);
         None
     }
 

@@ -17,6 +17,7 @@ use super::metered::Metered;
 use super::places::{ClientConnection, Places};
 use super::stream::Stream;
 use super::way_out::{Reply, leave};
+use crate::service::Counts;
 
 /// Connections at the same time. A monitor needs one or two, a browser six.
 const CONNECTIONS: usize = 16;
@@ -37,7 +38,7 @@ const HEAD_BYTES: usize = 16 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves for ever. Connections end with this future.
-pub async fn serve<S>(listener: TcpListener, service: S)
+pub async fn serve<S>(listener: TcpListener, counts: &Counts, service: S)
 where
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
@@ -49,7 +50,7 @@ where
         while open.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, address)) => {
-                let (service, connection) = (service.clone(), ClientConnection::from(address.ip()));
+                let (service, connection) = (service.clone(), ClientConnection::from(address.ip(), counts));
                 let place = places.enter(&connection).await;
                 open.spawn(async move {
                     tokio::select! {
@@ -110,7 +111,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let alive = service_fn(|_| async { Ok(Response::new(Body::from("alive"))) });
-        let serving = tokio::spawn(serve(listener, alive));
+        let serving = tokio::spawn(async move { serve(listener, &Counts::default(), alive).await });
         let mut held = Vec::new();
         for _ in 0..3 * CONNECTIONS {
             let mut stream = TcpStream::connect(address).await.unwrap();

@@ -28,7 +28,7 @@ use super::shared::Shared;
 use super::tenant::Tenant;
 use super::way_out::{JSON, Leaving, Reply, leave};
 use super::ws;
-use crate::metrics::{Counted, Watch, metrics};
+use crate::metrics::{Counted, Watch};
 use crate::service::{Caller, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Terms, write};
 
 /// The HTTP methods named in `Allow` headers and in preflight answers.
@@ -42,7 +42,7 @@ pub(crate) async fn handle(
 ) -> axum::http::Response<Leaving> {
     let rules = shared.live.rules();
     let client = rules.proxies.client(connection, request.headers());
-    let id = request_id::id(request.headers(), client.proxied);
+    let id = shared.ids.of(request.headers(), client.proxied);
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.asks_as(client.peer);
@@ -54,7 +54,7 @@ pub(crate) async fn handle(
     let response = leave(connection, reply).await;
     let status = response.status().as_u16();
     if !is_probe {
-        metrics().responded(status);
+        shared.counts.metrics.responded(status);
     }
     debug!(parent: &span, status, "response");
     response
@@ -145,7 +145,7 @@ async fn post(
     }
     let _work = connection.work();
     let coding = coding::preferred(request.headers());
-    let (body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
+    let (body, held) = match body::read(request, caller.peer.asker(), shared).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
@@ -160,7 +160,7 @@ async fn post(
             Err(refused) => return refused.response().into(),
         };
     }
-    let watch = Watch::start(&message, began);
+    let watch = Watch::start(&shared.counts.metrics, &message, began);
     let answered = shared.service.answer_to(&caller.taking_pieces(), message).await;
     watch.end(&answered);
     drop(held);
@@ -180,7 +180,7 @@ async fn answer(shared: &Shared, peer: Peer, answered: HeldReply, coding: Option
     let nothing = || StatusCode::NO_CONTENT.into_response().into();
     let Some(reply) = reply else { return nothing() };
     let status = if reply.is_unusable() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    let Some(text) = write(reply, peer.asker()).await else { return nothing() };
+    let Some(text) = write(reply, peer.asker(), shared.counts.limits.work()).await else { return nothing() };
     let plain = text.into_bytes();
     let (body, coding) = match coding.filter(|_| plain.len() >= compress::LEAST_BYTES) {
         Some(coding) => match compress::encode(coding, shared, peer, plain).await {
@@ -248,7 +248,7 @@ async fn upgrade(
             Err(failure) => return debug!(%failure, "websocket upgrade failed"),
         };
         let socket = handshake::open(upgraded, &shared.limits).await;
-        let open = Counted::one(&metrics().websockets);
+        let open = Counted::one(&shared.counts.metrics.websockets);
         connection.takes_messages();
         ws::run(socket, shared, connection, caller, (grounds, tenant)).await;
         drop((ticket, counted, open));

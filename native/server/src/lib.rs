@@ -5,7 +5,7 @@
 //! | the root | the server ([`Server`]) |
 //! | [`service`] | what answers its messages |
 //! | [`keys`], [`bans`] | who may call, what and how often; which addresses are refused |
-//! | [`metrics`] | what the process counts |
+//! | [`metrics`] | what a server counts |
 
 mod access;
 mod addresses;
@@ -36,6 +36,7 @@ mod proxies;
 mod read;
 mod refusal;
 mod request_id;
+mod rests;
 pub mod service;
 mod shared;
 mod sockets;

@@ -1,5 +1,5 @@
 //! Limits of messages, connections and times. Limits of logs and filters are in `src/engine` of the core, those of memory in
-//! `native/limits/src/budget.rs`, those of long runs in `native/limits/src/runs.rs`.
+//! `native/limits/src/limits.rs`, those of long runs in `native/limits/src/runs.rs`.
 
 use std::time::Duration;
 

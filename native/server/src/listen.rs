@@ -21,8 +21,8 @@ use super::shared::Shared;
 use super::sockets::{Inherited, Listen, Listener};
 use super::tls::{Certificates, TlsError};
 use super::{Access, Control, Entry, Limits, Operations, Origins, observer};
-use crate::metrics::Sample;
-use crate::service::SharedService;
+use crate::metrics::Started;
+use crate::service::{Counts, SharedService};
 
 /// Configuration of a server.
 #[derive(Debug, Clone)]
@@ -113,6 +113,7 @@ impl Server {
         let live = Live::new(Rules { access, proxies: config.operations.proxies });
         let shared = Shared {
             bans: bans.clone(),
+            counts: service.counts(),
             service,
             live: live.clone(),
             entry: Arc::new(config.entry),
@@ -122,10 +123,12 @@ impl Server {
             key_sockets: KeySockets::default(),
             reads: Runs::without_pauses(),
             compressions: Runs::without_pauses(),
+            rests: Arc::default(),
+            ids: Arc::default(),
+            started: Started::now(),
             stop: stopped,
         };
         let control = Control { live, certificates, host: config.host, bans };
-        Sample::begin();
         Ok(Self { listeners, second, metrics, tls, shared, control, stop })
     }
 
@@ -133,6 +136,12 @@ impl Server {
     #[cfg(test)]
     pub(super) fn into_shared(self) -> Shared {
         self.shared
+    }
+
+    /// What its service and its connections count in.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.shared.counts
     }
 
     /// The address of the first TCP listener; 0.0.0.0 with port 0 if there are only Unix sockets.

@@ -11,7 +11,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::places::ClientConnection;
 use super::stream::Stream;
-use crate::metrics::metrics;
 
 /// The number of bytes written at a time, and read or written between two pauses in which the thread serves other
 /// connections. Copying a body of megabytes takes milliseconds; over loopback the writer also does the work of the
@@ -36,7 +35,7 @@ impl Metered {
     fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = written {
             self.connection.wrote(bytes);
-            metrics().sent.inc_by(bytes as u64);
+            self.connection.counts.metrics.sent.inc_by(bytes as u64);
             self.moved = self.moved.saturating_add(bytes);
         }
         written
@@ -68,7 +67,7 @@ impl AsyncRead for Metered {
         let bytes = buffer.filled().len().saturating_sub(before);
         self.moved = self.moved.saturating_add(bytes);
         if bytes > 0 {
-            metrics().received.inc_by(bytes as u64);
+            self.connection.counts.metrics.received.inc_by(bytes as u64);
         }
         if !self.connection.received(bytes) {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, NO_ROOM)));

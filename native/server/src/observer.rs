@@ -30,11 +30,12 @@ pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Serves metrics and probes for ever.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let counts = shared.counts.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let answered = answer(&shared, &request.map(|_| ()));
         std::future::ready(Ok::<_, Infallible>(answered))
     });
-    few::serve(listener, service).await;
+    few::serve(listener, &counts, service).await;
 }
 
 /// Web pages get nothing: neither those that say where they are from, nor those whose name was changed to resolve to
@@ -59,8 +60,8 @@ fn answer(shared: &Shared, request: &hyper::Request<()>) -> Response {
 
 fn metrics(shared: &Shared) -> Response {
     let keys = shared.entry.keys.as_ref().map_or_else(Vec::new, |access| access.quotas.usage());
-    let sample = Sample::new(shared.service.health(), shared.service.vitals(), keys);
-    match metrics::render(&sample, |registry| shared.service.register(registry)) {
+    let sample = Sample::new(shared.started, shared.service.health(), shared.service.vitals(), keys);
+    match metrics::render(&shared.counts.metrics, &sample, |registry| shared.service.register(registry)) {
         Ok(text) => {
             let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
             ([(header::CONTENT_TYPE, kind)], text).into_response()

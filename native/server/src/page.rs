@@ -107,6 +107,7 @@ impl PageFile {
     /// The contents, for the few clients that accept neither coding. Each file is decompressed once and then kept, so that
     /// clients that ask again or read slowly take neither time nor memory: all files together have three megabytes.
     fn plain(&self) -> Option<Bytes> {
+        // Static, because the files are the same for every server.
         static KEPT: Mutex<BTreeMap<usize, Bytes>> = Mutex::new(BTreeMap::new());
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         let place = self.gzip.as_ptr().addr();

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use rootlight::types::Asker;
-use rootlight_limits::budget::{self, Held, SMALL_ANSWER, milliseconds as now};
+use rootlight_limits::budget::{Held, SMALL_ANSWER, milliseconds as now};
 use rootlight_limits::caller_id::Peer;
 use rootlight_limits::crowd::Crowd;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+
+use crate::service::Counts;
 
 /// The idle time before a connection may be closed for another one. A client that has just connected may be about to
 /// send a request.
@@ -53,6 +55,8 @@ pub(crate) struct ClientConnection {
     pub(crate) source: IpAddr,
     /// Whether it came over a Unix socket.
     pub(crate) is_unix: bool,
+    /// What its server counts in.
+    pub(crate) counts: Counts,
     /// The client of a WebSocket that a trusted proxy passes on.
     forwarded: OnceLock<Peer>,
     /// The asker for whom messages and answers are counted: the client or its API key, or its pages.
@@ -85,18 +89,18 @@ impl ClientConnection {
     /// A new connection of a peer.
     #[cfg(test)]
     pub(crate) fn new(peer: Peer) -> Arc<Self> {
-        Self::of(peer, peer.address, false)
+        Self::of(peer, peer.address, false, &Counts::default())
     }
 
     /// A new connection from an address.
-    pub(crate) fn from(source: IpAddr) -> Arc<Self> {
-        Self::of(Peer::new(source), source.to_canonical(), false)
+    pub(crate) fn from(source: IpAddr, counts: &Counts) -> Arc<Self> {
+        Self::of(Peer::new(source), source.to_canonical(), false, counts)
     }
 
     /// A new connection over a Unix socket. It counts as one of this machine.
-    pub(crate) fn over_unix() -> Arc<Self> {
+    pub(crate) fn over_unix(counts: &Counts) -> Arc<Self> {
         let source = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Self::of(Peer::new(source), source, true)
+        Self::of(Peer::new(source), source, true, counts)
     }
 
     /// The client that uses the connection; for requests of proxies, the proxy.
@@ -111,11 +115,12 @@ impl ClientConnection {
         }
     }
 
-    fn of(peer: Peer, source: IpAddr, is_unix: bool) -> Arc<Self> {
+    fn of(peer: Peer, source: IpAddr, is_unix: bool, counts: &Counts) -> Arc<Self> {
         Arc::new(Self {
             peer,
             source,
             is_unix,
+            counts: counts.clone(),
             forwarded: OnceLock::new(),
             asker: Mutex::new(peer.asker()),
             working: AtomicUsize::new(0),
@@ -151,7 +156,7 @@ impl ClientConnection {
         held.shrink_to(bytes);
         let lacking = bytes.saturating_sub(held.bytes());
         let further = if lacking > 0 && self.unsent() > SMALL_ANSWER {
-            budget::hold_bytes(self.asker(), lacking).await?
+            self.counts.limits.hold_bytes(self.asker(), lacking).await?
         } else {
             Held::default()
         };
@@ -211,7 +216,7 @@ impl ClientConnection {
         if inbound.bytes <= FREE_BYTES + inbound.held.bytes() {
             return true;
         }
-        let more = budget::requests().take_or_refuse(self.asker(), BODY_STEP.max(bytes));
+        let more = self.counts.limits.requests().take_or_refuse(self.asker(), BODY_STEP.max(bytes));
         more.map(|more| inbound.held.merge(more)).is_some()
     }
 
@@ -235,7 +240,7 @@ impl ClientConnection {
     pub(crate) async fn message_overdue(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
-            let is_contended = budget::requests().is_contended(self.asker());
+            let is_contended = self.counts.limits.requests().is_contended(self.asker());
             let late = |inbound: &Inbound| {
                 let limit = if is_contended { limit.min(CONTENDED_WRITE) } else { limit };
                 inbound.held.bytes() > 0 && inbound.since.is_some_and(|since| since.elapsed() >= limit)
@@ -264,7 +269,7 @@ impl ClientConnection {
             }
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let written = self.written.load(Ordering::Relaxed);
-            let contended = self.unsent() > 0 && budget::answers_contended(self.asker());
+            let contended = self.unsent() > 0 && self.counts.limits.answers_contended(self.asker());
             let allowed = if contended { limit.min(CONTENDED_WRITE) } else { limit };
             mark = match mark {
                 _ if self.unsent() == 0 => None,

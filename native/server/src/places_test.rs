@@ -117,17 +117,14 @@ async fn a_connection_without_unsent_answers_has_no_timer() {
 /// The time limit of messages in these tests, and time enough for [`ClientConnection::message_overdue`] to look again.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Held by tests that use up a part of the budget of requests.
-static REQUESTS: Mutex<()> = Mutex::new(());
-
 /// Bytes of the budget of requests that one client gets.
 const PART: usize = 16 << 20;
 
-/// Makes the client's part of the budget contended for some seconds. The rest of the budget is left to other tests.
+/// Makes the client's part of the budget contended for some seconds.
 fn contend(client: &ClientConnection) {
-    let (asker, _turn) = (client.asker(), REQUESTS.lock().unwrap_or_else(PoisonError::into_inner));
-    let part = budget::requests().take_or_refuse(asker, PART);
-    assert!(part.is_some() && budget::requests().take_or_refuse(asker, FREE_BYTES).is_none());
+    let (asker, requests) = (client.asker(), client.counts.limits.requests());
+    let part = requests.take_or_refuse(asker, PART);
+    assert!(part.is_some() && requests.take_or_refuse(asker, FREE_BYTES).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,8 +204,7 @@ fn messages_of_a_websocket_count_for_its_page() {
     let program = connection.client();
     let page = Peer { page: 7, ..program };
     connection.takes_messages();
-    let _turn = REQUESTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let _part = budget::requests().take_or_refuse(page.asker(), 8 << 20).unwrap();
+    let _part = connection.counts.limits.requests().take_or_refuse(page.asker(), 8 << 20).unwrap();
     connection.asks_as(page);
     assert!(!connection.received(2 * FREE_BYTES), "the part of pages is used up");
     connection.asks_as(program);

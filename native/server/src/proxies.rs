@@ -125,10 +125,11 @@ fn address(text: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::Counts;
 
     fn client(proxies: &[&str], peer: &str, forwarded: &[&str]) -> (String, bool) {
         let proxies: Proxies = proxies.iter().map(|text| text.parse::<TrustedProxy>().unwrap()).collect();
-        let connection = ClientConnection::from(peer.parse().unwrap());
+        let connection = ClientConnection::from(peer.parse().unwrap(), &Counts::default());
         let mut headers = HeaderMap::new();
         for value in forwarded {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn whoever_connects_to_a_unix_socket_is_a_proxy_only_if_named() {
-        let connection = ClientConnection::over_unix();
+        let connection = ClientConnection::over_unix(&Counts::default());
         let mut headers = HeaderMap::new();
         headers.insert(FORWARDED_FOR, "1.2.3.4".parse().unwrap());
         let local = "127.0.0.0/8".parse().unwrap();
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn no_request_through_a_proxy_counts_as_local() {
         let proxies: Proxies = ["127.0.0.1".parse::<TrustedProxy>().unwrap()].into_iter().collect();
-        let connection = ClientConnection::from("127.0.0.1".parse().unwrap());
+        let connection = ClientConnection::from("127.0.0.1".parse().unwrap(), &Counts::default());
         assert!(!proxies.client(&connection, &HeaderMap::new()).is_local());
         for (own, expected) in [
             ("127.0.0.1", true),
@@ -204,7 +205,7 @@ mod tests {
             ("10.0.0.1", false),
             ("::2", false),
         ] {
-            let connection = ClientConnection::from(own.parse().unwrap());
+            let connection = ClientConnection::from(own.parse().unwrap(), &Counts::default());
             assert_eq!(
                 Proxies::default().client(&connection, &HeaderMap::new()).is_local(),
                 expected,

@@ -1,7 +1,7 @@
 //! The one place where the messages of callers are read.
 
 use rootlight::rpc::Message;
-use rootlight_limits::priority::{self, SHORT_JSON};
+use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::runs::Size;
 
 use super::shared::Shared;
@@ -16,9 +16,9 @@ pub(super) async fn read(shared: &Shared, caller: &Caller, text: Vec<u8>) -> Opt
     }
     let size = if text.trim_ascii_start().starts_with(b"[") { Size::Batch } else { Size::Single };
     let place = shared.reads.enter(caller.peer, size).await;
-    let reading = move || {
+    let reading = move |_: &Pauses<'_>| {
         let _place = place;
         Message::read(&text, dispatcher(), most)
     };
-    priority::run_last(reading).await
+    shared.counts.limits.work().run_last(reading).await
 }

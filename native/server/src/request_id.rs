@@ -1,6 +1,5 @@
 //! Ids of requests, which connect the log lines of proxies, of this server and of clients.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -11,20 +10,30 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id taken from a proxy, in characters. UUIDs have 36.
 const MAX_LENGTH: usize = 64;
 
-/// Random per process, so that ids of several servers and of several runs differ.
-static SEED: LazyLock<u64> = LazyLock::new(|| {
-    let mut seed = [0; 8];
-    // Without randomness the ids of several servers may be equal, which harms nobody.
-    let _ = getrandom::fill(&mut seed);
-    u64::from_le_bytes(seed)
-});
+/// Makes the ids of a server's requests.
+pub(crate) struct Ids {
+    /// Random, so that ids of several servers and of several runs differ.
+    seed: u64,
+    made: AtomicU64,
+}
 
-static COUNT: AtomicU64 = AtomicU64::new(0);
+impl Default for Ids {
+    fn default() -> Self {
+        let mut seed = [0; 8];
+        // Without randomness the ids of several servers may be equal, which harms nobody.
+        let _ = getrandom::fill(&mut seed);
+        Self { seed: u64::from_le_bytes(seed), made: AtomicU64::new(0) }
+    }
+}
 
-/// The id of a request: that of a trusted proxy if it is valid, or else a new one of 16 hexadecimal digits.
-pub(crate) fn id(headers: &HeaderMap, proxied: bool) -> HeaderValue {
-    let given = headers.get(HEADER).filter(|value| proxied && is_valid(value.as_bytes()));
-    given.cloned().unwrap_or_else(|| fresh(COUNT.fetch_add(1, Ordering::Relaxed)))
+impl Ids {
+    /// The id of a request: that of a trusted proxy if it is valid, or else a new one of 16 hexadecimal digits.
+    pub(crate) fn of(&self, headers: &HeaderMap, proxied: bool) -> HeaderValue {
+        let given = headers.get(HEADER).filter(|value| proxied && is_valid(value.as_bytes()));
+        given
+            .cloned()
+            .unwrap_or_else(|| fresh(self.seed.wrapping_add(self.made.fetch_add(1, Ordering::Relaxed))))
+    }
 }
 
 /// Letters, digits and `-_.:` only, so that an id cannot forge log lines or markup.
@@ -33,10 +42,10 @@ fn is_valid(id: &[u8]) -> bool {
     !id.is_empty() && id.len() <= MAX_LENGTH && id.iter().all(plain)
 }
 
-fn fresh(count: u64) -> HeaderValue {
+fn fresh(number: u64) -> HeaderValue {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [0_u8; 16];
-    let mut bits = mix(SEED.wrapping_add(count));
+    let mut bits = mix(number);
     for digit in &mut text {
         bits = bits.rotate_left(4);
         *digit = DIGITS.get((bits & 0xf) as usize).copied().unwrap_or(b'0');
@@ -56,28 +65,29 @@ const fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn given(value: &[u8], proxied: bool) -> HeaderValue {
+    fn given(ids: &Ids, value: &[u8], proxied: bool) -> HeaderValue {
         let mut headers = HeaderMap::new();
         headers.insert(HEADER, HeaderValue::from_bytes(value).unwrap());
-        id(&headers, proxied)
+        ids.of(&headers, proxied)
     }
 
     #[test]
     fn a_valid_id_of_a_proxy_is_kept() {
-        let uuid = b"018f5c3e-7c6b-7d2a-9b1e-2f1a3b4c5d6e";
-        assert_eq!(given(uuid, true), &uuid[..]);
-        assert_eq!(given(&[b'x'; MAX_LENGTH], true), &[b'x'; MAX_LENGTH][..]);
-        assert_ne!(given(uuid, false), &uuid[..], "only proxies give ids");
+        let (ids, uuid) = (Ids::default(), b"018f5c3e-7c6b-7d2a-9b1e-2f1a3b4c5d6e");
+        assert_eq!(given(&ids, uuid, true), &uuid[..]);
+        assert_eq!(given(&ids, &[b'x'; MAX_LENGTH], true), &[b'x'; MAX_LENGTH][..]);
+        assert_ne!(given(&ids, uuid, false), &uuid[..], "only proxies give ids");
     }
 
     #[test]
     fn other_ids_are_replaced() {
+        let ids = Ids::default();
         for bad in [&b""[..], &[b'x'; MAX_LENGTH + 1], b"a b", b"a\tb", b"<script>", b"\xff", b"a\"b", b"{a}"]
         {
-            let new = given(bad, true);
+            let new = given(&ids, bad, true);
             assert_eq!(new.len(), 16, "{bad:?}");
             assert!(new.as_bytes().iter().all(u8::is_ascii_hexdigit));
         }
-        assert_ne!(given(b"", true), given(b"", true));
+        assert_ne!(given(&ids, b"", true), given(&ids, b"", true));
     }
 }

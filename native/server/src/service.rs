@@ -15,12 +15,14 @@ use rootlight::rpc::envelope::{BATCH_LIMIT, Id, MAX_BATCH};
 use rootlight::rpc::server::{self, Profile};
 use rootlight::rpc::{Connection, Dispatcher, Message, News, Reply, RpcError, changes_of};
 use rootlight::types::Asker;
+use rootlight_limits::Limits;
 use rootlight_limits::budget::Held;
 use rootlight_limits::caller_id::Peer;
-use rootlight_limits::priority::{self, SHORT_JSON};
+use rootlight_limits::priority::{LongWork, SHORT_JSON};
 use tokio::sync::watch;
 
 use crate::bans::HostBans;
+use crate::metrics::Metrics;
 
 /// JSON-RPC code of an internal error (JSON-RPC 2.0).
 pub const INTERNAL_ERROR: i32 = -32603;
@@ -77,17 +79,18 @@ impl HeldReply {
 }
 
 /// Writes a reply: a long one on a thread of lower priority. Returns `None` if nothing is to be sent.
-pub(crate) async fn write(reply: Reply, asker: Asker) -> Option<String> {
+pub(crate) async fn write(reply: Reply, asker: Asker, work: &Arc<LongWork>) -> Option<String> {
     if reply.bytes() <= SHORT_JSON {
         return reply.into_text();
     }
     // A panic there is a defect, and the connection is closed without an answer.
-    priority::spawn_lowered(Some(asker), || reply.into_text()).await.ok()?
+    work.spawn_lowered(Some(asker), |_| reply.into_text()).await.ok()?
 }
 
 /// The method table by name.
 #[must_use]
 pub fn dispatcher() -> &'static Arc<Dispatcher> {
+    // Static, because the table never changes.
     static DISPATCHER: LazyLock<Arc<Dispatcher>> = LazyLock::new(server::dispatcher);
     &DISPATCHER
 }
@@ -199,7 +202,8 @@ impl Caller {
     #[must_use]
     pub fn on(peer: Peer, foreign_page: Option<String>, terms: Terms) -> Self {
         let peer = terms.key.map_or(peer, |key| peer.of_key(key));
-        // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame.
+        // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame. Static,
+        // because the numbers only tell frames apart: they do not run out, and no sender sees them.
         static FRAMES: AtomicU64 = AtomicU64::new(0);
         let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
         let connection = connection(peer, terms).from_foreign_page(foreign_page, frame);
@@ -241,6 +245,29 @@ fn connection(peer: Peer, terms: Terms) -> Connection {
         .admitting_all_pages(terms.all_pages)
 }
 
+/// What a service and its server count in. Another server has its own.
+#[derive(Debug, Clone)]
+pub struct Counts {
+    /// The budgets of memory, and the threads of long work.
+    pub limits: Arc<Limits>,
+    /// The numbers for `GET /metrics`.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Counts {
+    /// Counts from zero, in these limits.
+    #[must_use]
+    pub fn within(limits: Arc<Limits>) -> Self {
+        Self { limits, metrics: Arc::default() }
+    }
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self::within(Limits::new())
+    }
+}
+
 /// Answers JSON-RPC messages.
 ///
 /// Implementations must not panic on any input, and must not block the thread for long.
@@ -264,6 +291,11 @@ pub trait Service: Send + Sync + 'static {
     /// Ends the subscriptions of a sender that is gone.
     fn disconnect<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    /// What the service counts in. Its server reads this once and counts there too; by default it is the server's own.
+    fn counts(&self) -> Counts {
+        Counts::default()
     }
 
     /// The banned addresses; `None` if the service keeps none.

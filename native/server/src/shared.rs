@@ -11,13 +11,18 @@ use super::limits::Limits;
 use super::live::Live;
 use super::page::Page;
 use super::places::Places;
+use super::request_id::Ids;
+use super::rests::Rests;
 use crate::bans::HostBans;
-use crate::service::SharedService;
+use crate::metrics::Started;
+use crate::service::{Counts, SharedService};
 
 /// State that all connections share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) service: SharedService,
+    /// What the service and this server count in.
+    pub(crate) counts: Counts,
     /// The settings that can change.
     pub(crate) live: Arc<Live>,
     pub(crate) entry: Arc<Entry>,
@@ -33,6 +38,12 @@ pub(crate) struct Shared {
     pub(crate) reads: Arc<Runs>,
     /// Schedules the compression of long answers.
     pub(crate) compressions: Arc<Runs>,
+    /// When the bodies of each address may be read on.
+    pub(crate) rests: Arc<Rests>,
+    /// Makes the ids of requests.
+    pub(crate) ids: Arc<Ids>,
+    /// When the server started.
+    pub(crate) started: Started,
     /// Becomes true when the server stops.
     pub(crate) stop: watch::Receiver<bool>,
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use super::limits::Limits;
 use super::places::ClientConnection;
 use super::way_out::Outgoing;
-use crate::metrics::{Counted, metrics};
+use crate::metrics::{Counted, Metrics};
 use crate::service::{Caller, HeldReply, SharedService};
 
 /// Bytes of the notifications of one poll from which on there may be more.
@@ -36,8 +36,8 @@ struct Subscription {
 }
 
 impl Subscription {
-    fn new() -> Self {
-        Self { begun: false, _counted: Counted::one(&metrics().subscriptions) }
+    fn new(metrics: &Metrics) -> Self {
+        Self { begun: false, _counted: Counted::one(&metrics.subscriptions) }
     }
 }
 
@@ -78,7 +78,7 @@ impl Subscriptions {
         for effect in held.reply.iter().flat_map(Reply::effects) {
             let mut open = self.open();
             match effect {
-                Effect::Subscribed(id) => drop(open.ids.insert(id, Subscription::new())),
+                Effect::Subscribed(id) => drop(open.ids.insert(id, Subscription::new(self.metrics()))),
                 Effect::Unsubscribed(id) => {
                     open.ids.remove(&id);
                     open.unsubscribed = open.unsubscribed.saturating_add(1);
@@ -87,6 +87,10 @@ impl Subscriptions {
             }
         }
         held
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.connection.counts.metrics
     }
 
     /// The sender of the connection's messages.
@@ -149,13 +153,13 @@ impl Subscriptions {
             }
             (told, bytes) = (told.saturating_add(1), bytes.saturating_add(text.len()));
             let Some(unsent) = self.connection.sending(text, Held::default()).await else {
-                metrics().dropped.inc();
+                self.metrics().dropped.inc();
                 return None;
             };
             if queue.send(Outgoing::Text(unsent)).await.is_err() {
                 return Some(false);
             }
-            metrics().told.inc();
+            self.metrics().told.inc();
         }
         (!(is_gone && self.is_lost(id))).then_some(told >= MORE_NOTIFICATIONS || bytes >= MORE_BYTES)
     }

@@ -34,7 +34,7 @@ const FRAME: usize = 32 * 1024;
 /// Time limit for sending a last message or a close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The answer in place of one for which the budget has no room. All connections share its bytes.
+/// The answer in place of one for which the budget has no room. All connections share its bytes, which never change.
 static NO_ROOM_ANSWER: LazyLock<Bytes> =
     LazyLock::new(|| Bytes::from(write_error(&Id::Unknown, LIMIT_EXCEEDED, NO_ROOM)));
 

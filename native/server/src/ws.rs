@@ -24,7 +24,7 @@ use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
 use super::tenant::{Refused, Tenant};
 use super::way_out::{Frames, Outgoing, pong, text};
-use crate::metrics::{Watch, metrics};
+use crate::metrics::Watch;
 use crate::service::{self, Caller, HeldReply, INTERNAL_ERROR};
 
 /// Pause before the refusal of a message that exceeds the limits of its key. The message keeps its place meanwhile, so that a
@@ -208,7 +208,9 @@ async fn read(
             let (body, budget, effects) = match answered {
                 Ok(HeldReply { reply: Some(reply), held, .. }) => {
                     let effects = reply.effects().collect();
-                    (service::write(reply, subscriptions.caller().peer.asker()).await, held, effects)
+                    let asker = subscriptions.caller().peer.asker();
+                    let text = service::write(reply, asker, shared.counts.limits.work()).await;
+                    (text, held, effects)
                 }
                 Ok(HeldReply { reply: None, .. }) => (None, Held::default(), Vec::new()),
                 Err(refused) => (Some(refused.body()), Held::default(), Vec::new()),
@@ -247,11 +249,11 @@ async fn answer(
     let Some(message) = read::read(shared, subscriptions.caller(), message).await else {
         return Ok(HeldReply::failed(Id::Unknown, INTERNAL_ERROR, "Internal server error"));
     };
-    let watch = Watch::start(&message, began);
+    let watch = Watch::start(&shared.counts.metrics, &message, began);
     if let Some(tenant) = tenant
         && let Err(refused) = tenant.charge(&message).await
     {
-        metrics().rejected(refused.rejection());
+        shared.counts.metrics.rejected(refused.rejection());
         watch.refused();
         tokio::time::sleep(REFUSED_PAUSE).await;
         return Err(refused);

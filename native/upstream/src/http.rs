@@ -1,6 +1,7 @@
 //! JSON-RPC over HTTP: batches, limits of time and size, retries with increasing pauses.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use rootlight::light::{UpstreamRequest, encode_batch};
+use rootlight_limits::Limits;
 use rootlight_limits::budget::Held;
 use rustls::ClientConfig;
 use tokio::time::{Instant, timeout};
@@ -44,6 +46,8 @@ pub struct HttpConfig {
     pub pause: Duration,
     /// Longest pause, even if the upstream asks for more (`Retry-After`).
     pub longest_pause: Duration,
+    /// The limits in which responses count until they are verified.
+    pub limits: Arc<Limits>,
 }
 
 impl HttpConfig {
@@ -75,6 +79,7 @@ impl Default for HttpConfig {
             attempts: 4,
             pause: Duration::from_millis(250),
             longest_pause: Duration::from_secs(30),
+            limits: Limits::new(),
         }
     }
 }
@@ -118,8 +123,8 @@ impl HttpUpstream {
             .map_err(|failure| failed(failure.without_url().to_string()))?;
         let (name, secrets) = (redact(url.as_str()), Secrets::of(url.as_str()));
         let batch = AtomicUsize::new(config.batch.max(1));
-        let reached = Reached::of(url.as_str());
-        Ok(Self { url, name, secrets, client, config, batch, reached, intake: Intake::of_upstream() })
+        let (reached, intake) = (Reached::of(url.as_str()), Intake::of_upstream(&config.limits));
+        Ok(Self { url, name, secrets, client, config, batch, reached, intake })
     }
 
     /// Sends one batch, and tries again until a response arrives or the tries are used up.

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rootlight_limits::budget::{self, Budget, Held, Narrower};
-use rootlight_limits::priority;
+use rootlight_limits::priority::LongWork;
+use rootlight_limits::{Limits, OF_ONE_SOURCE};
 use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 
@@ -59,14 +60,15 @@ pub struct Intake(Arc<Source>);
 #[derive(Debug)]
 struct Source {
     callers: Budget,
-    all_callers: &'static Budget,
+    all_callers: Arc<Budget>,
     share: Budget,
     /// Room that a holder need not give back while others want some.
     fair: usize,
     /// The limit of all sources of this kind.
-    kind: Option<&'static Budget>,
-    all: &'static Budget,
+    kind: Option<Arc<Budget>>,
+    all: Arc<Budget>,
     turns: Arc<Semaphore>,
+    work: Arc<LongWork>,
 }
 
 /// There is no room in the budget.
@@ -96,29 +98,35 @@ impl From<NoRoom> for UpstreamError {
 
 impl Intake {
     /// That of an upstream which the user has chosen.
-    pub(crate) fn of_upstream() -> Self {
-        Self::new(budget::of_one_source(), 0, None, budget::upstreams())
+    pub(crate) fn of_upstream(limits: &Limits) -> Self {
+        Self::new(limits, (OF_ONE_SOURCE, 0), None, limits.upstreams())
     }
 
     /// That of a peer whose chain is read.
-    pub(crate) fn of_peer() -> Self {
-        Self::new(budget::of_one_source(), FAIR, Some(budget::peers()), budget::upstreams())
+    pub(crate) fn of_peer(limits: &Limits) -> Self {
+        Self::new(limits, (OF_ONE_SOURCE, FAIR), Some(limits.peers()), limits.upstreams())
     }
 
     /// That of all served peers of one address, which can take this many bytes. They take no room from the sources.
-    pub fn of_served_address(bytes: usize) -> Self {
-        Self::new(bytes, 0, None, budget::served_peers())
+    pub fn of_served_address(limits: &Limits, bytes: usize) -> Self {
+        Self::new(limits, (bytes, 0), None, limits.served_peers())
     }
 
-    fn new(share: usize, fair: usize, kind: Option<&'static Budget>, all: &'static Budget) -> Self {
+    fn new(
+        limits: &Limits,
+        (share, fair): (usize, usize),
+        kind: Option<&Arc<Budget>>,
+        all: &Arc<Budget>,
+    ) -> Self {
         Self(Arc::new(Source {
             callers: Budget::new(share.saturating_sub(LEFT_BY_CALLERS)),
-            all_callers: budget::callers(),
+            all_callers: limits.callers().clone(),
             share: Budget::new(share),
             fair,
-            kind,
-            all,
+            kind: kind.cloned(),
+            all: all.clone(),
             turns: Arc::new(Semaphore::new(AT_WORK)),
+            work: limits.work().clone(),
         }))
     }
 
@@ -135,7 +143,7 @@ impl Intake {
     /// Whether others were refused room lately of which this holder has more than its part.
     pub(crate) fn is_wanted(&self, held: usize) -> bool {
         let Source { fair, kind, all, .. } = &*self.0;
-        held > *fair && (all.is_contended() || kind.is_some_and(Budget::is_contended))
+        held > *fair && (all.is_contended() || kind.as_ref().is_some_and(|kind| kind.is_contended()))
     }
 
     /// Whether other responses of this source were refused room lately.
@@ -182,8 +190,8 @@ impl Intake {
         let take = |budget: &Budget| budget.take_or_refuse(bytes).ok_or(NoRoom);
         let optional = |budget: Option<&Budget>| budget.map_or(Ok(Held::default()), take);
         let callers = optional(is_caller.then_some(callers))?;
-        let all_callers = optional(is_caller.then_some(*all_callers))?;
-        let (share, kind) = (take(share)?, optional(*kind)?);
+        let all_callers = optional(is_caller.then_some(&**all_callers))?;
+        let (share, kind) = (take(share)?, optional(kind.as_deref())?);
         let held = take(all)?.also(Narrower::Share, share).also(Narrower::Kind, kind);
         Ok(held.also(Narrower::CallersOfSource, callers).also(Narrower::Callers, all_callers))
     }
@@ -198,7 +206,7 @@ impl Intake {
         held.shrink_to(room_of(bytes.as_ref().len()));
         if is_caller {
             let take = |budget: &Budget| budget.take_or_refuse(held.bytes()).ok_or(NoRoom);
-            let (callers, all_callers) = (take(&self.0.callers)?, take(self.0.all_callers)?);
+            let (callers, all_callers) = (take(&self.0.callers)?, take(&self.0.all_callers)?);
             held = held.also(Narrower::CallersOfSource, callers).also(Narrower::Callers, all_callers);
         }
         self.admit(bytes, held)
@@ -248,8 +256,8 @@ impl Intake {
             return Ok(work());
         }
         let turn = self.0.turns.clone().acquire_owned().await.map_err(|_| NoRoom)?;
-        let working = priority::spawn_lowered(None, move || {
-            priority::cannot_pause();
+        let working = self.0.work.spawn_lowered(None, move |pauses| {
+            pauses.cannot_pause();
             let outcome = work();
             drop(turn);
             outcome
@@ -265,12 +273,12 @@ pub(super) fn bytes_of(results: &[UpstreamResult]) -> usize {
 }
 
 /// Takes room for results that a source made without any. There are errors in their place if there is none.
-pub(super) async fn hold(results: Vec<UpstreamResult>) -> (Vec<UpstreamResult>, Held) {
+pub(super) async fn hold(limits: &Limits, results: Vec<UpstreamResult>) -> (Vec<UpstreamResult>, Held) {
     let bytes = bytes_of(&results);
     if bytes <= SHORT {
         return (results, Held::default());
     }
-    match budget::upstreams().take_within(bytes, PATIENCE).await {
+    match limits.upstreams().take_within(bytes, PATIENCE).await {
         Some(held) => (results, held),
         None => (results.iter().map(|_| Err(UpstreamError::NoRoom)).collect(), Held::default()),
     }
@@ -410,12 +418,12 @@ impl Unread {
 impl Intake {
     /// A source whose limits are its own, so that tests do not wait for each other.
     pub(crate) fn alone(share: usize, all: usize) -> Self {
-        Self::new(share, 0, None, Box::leak(Box::new(Budget::new(all))))
+        Self::new(&Limits::new(), (share, 0), None, &Arc::new(Budget::new(all)))
     }
 
     /// Another source of the same budget.
     pub(crate) fn beside(&self, share: usize) -> Self {
-        Self::new(share, 0, None, self.0.all)
+        Self::new(&Limits::new(), (share, 0), None, &self.0.all)
     }
 
     /// The bytes of its budget that are taken.
@@ -450,9 +458,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn sources_of_a_kind_leave_room_to_others() {
-        let (kind, all) = (Budget::new(40 * MIB), Budget::new(64 * MIB));
-        let (kind, all): (&_, &_) = (Box::leak(Box::new(kind)), Box::leak(Box::new(all)));
-        let peers = [(); 3].map(|()| Intake::new(36 * MIB, 5 * MIB, Some(kind), all));
+        let limits = Limits::new();
+        let (kind, all) = (limits.peers(), limits.upstreams());
+        let peers = [(); 3].map(|()| Intake::of_peer(&limits));
         let held: Vec<Held> = peers[..2].iter().map(|peer| peer.room_now(20 * MIB).unwrap()).collect();
         let mut unread = Unread::new(peers[2].clone());
         tokio::select! {
@@ -461,7 +469,7 @@ mod tests {
         }
         assert!(peers[0].is_wanted(20 * MIB), "it has to finish its message soon");
         assert!(!peers[0].is_wanted(5 * MIB), "a message that takes its part has time");
-        let chosen = Intake::new(36 * MIB, 0, None, all);
+        let chosen = Intake::of_upstream(&limits);
         assert!(chosen.room_now(24 * MIB).is_ok(), "the longest response of another upstream");
         drop(held);
         unread.more(MIB).await;

@@ -37,7 +37,7 @@ pub fn open(text: &str) -> Result<SharedUpstream, OpenError> {
 pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenError> {
     let lower = text.to_ascii_lowercase();
     if let Some(path) = text.get(REPLAY.len()..).filter(|_| lower.starts_with(REPLAY)) {
-        return Ok(Arc::new(Replay::open(path)?));
+        return Ok(Arc::new(Replay::open_within(path, config.limits)?));
     }
     if lower.starts_with("ws://") || lower.starts_with("wss://") {
         return Ok(Arc::new(WsUpstream::new(text, config)?));

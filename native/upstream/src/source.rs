@@ -9,7 +9,6 @@ use rootlight_limits::budget::Held;
 use tokio::sync::Notify;
 
 use super::error::UpstreamResult;
-use super::intake;
 
 /// Who answers in an upstream's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,9 +37,9 @@ pub trait Upstream: Send + Sync + 'static {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>>;
 
     /// Does what [`Self::request`] does, and returns the budget's bytes that the results take. The caller
-    /// keeps them as long as the results. A source whose way in takes no room itself gets it here, or no results.
+    /// keeps them as long as the results. Without this method the results of a source take no room.
     fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
-        Box::pin(async move { intake::hold(self.request(requests).await).await })
+        Box::pin(async move { (self.request(requests).await, Held::default()) })
     }
 
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.

@@ -149,6 +149,7 @@ impl Link {
         heads: Arc<Notify>,
         reached: Arc<Reached>,
     ) -> Self {
+        let intake = Intake::of_upstream(&config.limits);
         Self {
             url,
             name,
@@ -157,7 +158,7 @@ impl Link {
             reached,
             waiting: Vec::new(),
             failures: 0,
-            intake: Intake::of_upstream(),
+            intake,
             unread: Duration::ZERO,
             subscribed: false,
             asked: 0,

@@ -55,7 +55,9 @@ pub(super) async fn read(
     let recorded = upstreams.iter().all(|upstream| upstream.name().starts_with("replay:"));
     // Blocks of a recording are old, and regtest mines when it is told to.
     let max_age = if recorded || plan.is_idle { 0 } else { MAX_AGE };
-    let options = LightOptions { max_age, message_timeout: ANSWER_TIMEOUT, ..LightOptions::default() };
+    let limits = plan.limits.clone();
+    let options =
+        LightOptions { max_age, message_timeout: ANSWER_TIMEOUT, limits, ..LightOptions::default() };
     let service = LightService::start(plan.network.clone(), plan.start, upstreams, options);
     let reader = Reader { source, service, until };
     let headers = reader.headers().await;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
-use rootlight_limits::files;
 use rootlight_limits::outside::output;
 use rootlight_limits::unix_time::unix_time;
+use rootlight_limits::{Limits, files};
 use rootlight_node::light::start;
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_upstream::p2p::find::BootHost;
@@ -34,6 +34,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
         allow_private: args.finding.allow_private_peers || is_idle,
         peers: args.peer.clone(),
         upstreams: Vec::new(),
+        limits: Limits::new(),
         is_idle,
         limit: Duration::from_secs(args.seconds),
         recordings: args.report.as_deref().map(recordings),
@@ -45,7 +46,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
         }
     };
     let report = runtime()?.block_on(async {
-        let open = |text: &String| upstream::open_with(text, HttpConfig::one_of_several());
+        let config = || HttpConfig { limits: plan.limits.clone(), ..HttpConfig::one_of_several() };
+        let open = |text: &String| upstream::open_with(text, config());
         let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
         examine(&Plan { upstreams, ..plan }, &mut tell).await.map_err(CommandError::failed)
     })?;

@@ -84,7 +84,8 @@ fn identity(plan: &Plan) -> Result<Arc<Identity>, IdentityError> {
         Start::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
         _ => plan.network.genesis_hash,
     };
-    Identity::open(&plan.network, genesis, None).map(Arc::new)
+    let identity = Identity::open(&plan.network, genesis, None)?;
+    Ok(Arc::new(identity.within(plan.limits.clone())))
 }
 
 /// The steps of reading the chain from peers: those that are named, and some of those that were found.

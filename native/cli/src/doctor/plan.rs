@@ -1,9 +1,11 @@
 //! What is tried.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::Network;
+use rootlight_limits::Limits;
 use rootlight_node::light::Start;
 use rootlight_upstream::SharedUpstream;
 use rootlight_upstream::p2p::PeerAddress;
@@ -23,6 +25,8 @@ pub struct Plan {
     pub peers: Vec<PeerAddress>,
     /// Other sources of the chain; each is tried by itself.
     pub upstreams: Vec<SharedUpstream>,
+    /// The limits in which all that peers and upstreams send counts.
+    pub limits: Arc<Limits>,
     /// Whether blocks come only now and then, so that an old head says nothing.
     pub is_idle: bool,
     /// Longest time.

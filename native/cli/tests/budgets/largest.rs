@@ -11,7 +11,7 @@ use rootlight::light::UpstreamRequest;
 use rootlight::rpc::{Message as Request, Reply};
 use rootlight::types::BlockRef;
 use rootlight::types::rlp::put_str;
-use rootlight_limits::budget;
+use rootlight_limits::Limits;
 use rootlight_p2p::message::{Message, Push, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
@@ -27,6 +27,7 @@ use tokio::net::TcpListener;
 use crate::common::{config, start_service};
 use crate::peer::{Given, LONG, Peer, genesis, header, root, transactions};
 use crate::watch::{OF_ONE, Watch};
+use crate::within;
 
 /// Number of blocks that are asked for at the same time.
 const BLOCKS: u64 = 40;
@@ -38,9 +39,9 @@ fn by_hash(number: u64) -> UpstreamRequest {
 /// Asks a peer that gives this, and returns the errors. Memory and the runtime are watched.
 async fn asked(what: &str, best: u64, given: Given, requests: Vec<UpstreamRequest>) -> Vec<UpstreamError> {
     let _alone = super::UPSTREAMS.lock().await;
-    let peer = Peer::start(best, given);
-    let upstream = peer.upstream();
-    let watch = Watch::start();
+    let (peer, limits) = (Peer::start(best, given), Limits::new());
+    let upstream = peer.upstream(&limits);
+    let watch = Watch::start(&limits);
     let (results, held) = upstream.request_held(requests).await;
     assert!(peer.answered.load(Ordering::SeqCst) > 0, "{what}: the peer was asked");
     drop(held);
@@ -49,19 +50,19 @@ async fn asked(what: &str, best: u64, given: Given, requests: Vec<UpstreamReques
     watch.check(what, 0);
     assert!(watch.most() > 0 || what == "other headers", "{what}: no room was taken");
     drop(upstream);
-    freed(what).await;
+    freed(what, &limits).await;
     errors
 }
 
 /// Waits until nothing is held any more: bytes of a message that was coming in go with the connection.
-pub(crate) async fn freed(what: &str) {
+pub(crate) async fn freed(what: &str, limits: &Limits) {
     for _ in 0..1_200 {
-        if budget::upstreams().taken() == 0 {
+        if limits.upstreams().taken() == 0 {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("{what}: {} bytes are held for ever", budget::upstreams().taken());
+    panic!("{what}: {} bytes are held for ever", limits.upstreams().taken());
 }
 
 fn says(errors: &[UpstreamError], words: &str) -> bool {
@@ -136,21 +137,21 @@ async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
     let _alone = super::UPSTREAMS.lock().await;
     let body = transactions(300, 5_000);
     let (given, requests) = block(6_800_000, root(&body), body);
-    let peer = Peer::start(200, given);
-    let upstream = peer.upstream();
+    let (peer, limits) = (Peer::start(200, given), Limits::new());
+    let upstream = peer.upstream(&limits);
     let (mut left, mut rounds) = (14, 0);
     while left > 0 {
         let (results, held) = upstream.request_held(requests[..left].to_vec()).await;
         let given = results.iter().filter(|result| result.is_ok()).count();
         assert!(given > 0, "round {rounds}: {:?}", results.first());
-        assert!(budget::upstreams().taken() <= OF_ONE);
+        assert!(limits.upstreams().taken() <= OF_ONE);
         drop(held);
         left -= given;
         rounds += 1;
     }
     assert!(rounds > 1, "the batch is longer than the room for it");
     drop(upstream);
-    freed("whole blocks").await;
+    freed("whole blocks", &limits).await;
 }
 
 /// Gives long results.
@@ -164,14 +165,14 @@ impl Service for Long {
 }
 
 /// Waits until this much of the budget is taken.
-pub(crate) async fn taken(bytes: usize) {
+pub(crate) async fn taken(limits: &Limits, bytes: usize) {
     for _ in 0..6_000 {
-        if budget::upstreams().taken() >= bytes {
+        if limits.upstreams().taken() >= bytes {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{} bytes are taken", budget::upstreams().taken());
+    panic!("{} bytes are taken", limits.upstreams().taken());
 }
 
 /// Anybody can be a peer.
@@ -190,23 +191,23 @@ async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peer
 /// Returns whether a question to one of the six ended because others needed its memory.
 async fn unfinished_messages_end_for_room() -> bool {
     let _alone = super::UPSTREAMS.lock().await;
-    let server = start_service(config(), Arc::new(Long)).await;
-    let chosen = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
+    let (server, limits) = (start_service(config(), Arc::new(Long)).await, Limits::new());
+    let chosen = HttpUpstream::new(&server.url("/"), within(&limits)).unwrap();
     let (given, requests) = block(u64::MAX, B256::ZERO, transactions(1_400, 5_000));
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let mut asking = Vec::new();
     for _ in 0..6 {
         let (peer, request) = (Peer::start_unfinished(200, given.clone()), requests[0].clone());
-        let tell = tell.clone();
+        let (tell, limits) = (tell.clone(), limits.clone());
         asking.push(tokio::spawn(async move {
-            let upstream = peer.upstream();
+            let upstream = peer.upstream(&limits);
             let _ = tell.send(upstream.request(vec![request]).await.remove(0));
             // A light client stays connected.
             std::future::pending::<()>().await;
         }));
     }
     // Two of their messages and not a third fit in what peers may take.
-    taken(24 << 20).await;
+    taken(&limits, 24 << 20).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let (results, held) = chosen.request_held(vec![UpstreamRequest::new("eth_call", "[]".into())]).await;
     let length = results[0].as_ref().map(|text| text.get().len());
@@ -215,7 +216,7 @@ async fn unfinished_messages_end_for_room() -> bool {
     let body = transactions(400, 5_000);
     let (given, requests) = block(6_800_000, root(&body), body);
     let honest = Peer::start(200, given);
-    let upstream = honest.upstream();
+    let upstream = honest.upstream(&limits);
     let mut results = Vec::new();
     // They are left while others wait for the room.
     for _ in 0..240 {
@@ -240,7 +241,7 @@ async fn unfinished_messages_end_for_room() -> bool {
     }
     asking.iter().for_each(tokio::task::JoinHandle::abort);
     drop((asking, upstream, results));
-    freed("unfinished messages").await;
+    freed("unfinished messages", &limits).await;
     for_room
 }
 
@@ -267,9 +268,9 @@ async fn every_other_response_at_its_largest_is_within_the_budget() {
 }
 
 /// Asks another upstream until there is room for its long response.
-pub(crate) async fn another_upstream_is_read() {
+pub(crate) async fn another_upstream_is_read(limits: &Arc<Limits>) {
     let server = start_service(config(), Arc::new(Long)).await;
-    let honest = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
+    let honest = HttpUpstream::new(&server.url("/"), within(limits)).unwrap();
     let mut result = Err(UpstreamError::NoRoom);
     for _ in 0..240 {
         result = honest.request(vec![UpstreamRequest::new("eth_call", "[]".into())]).await.remove(0);
@@ -282,7 +283,7 @@ pub(crate) async fn another_upstream_is_read() {
 }
 
 /// An HTTP server that sends all but the last byte of a long response.
-async fn unfinished_upstream() -> HttpUpstream {
+async fn unfinished_upstream(limits: &Arc<Limits>) -> HttpUpstream {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -297,25 +298,24 @@ async fn unfinished_upstream() -> HttpUpstream {
             });
         }
     });
-    HttpUpstream::new(&url, HttpConfig { timeout: Duration::from_secs(600), ..HttpConfig::default() })
-        .unwrap()
+    HttpUpstream::new(&url, HttpConfig { timeout: Duration::from_secs(600), ..within(limits) }).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_that_upstreams_do_not_finish_keep_no_other_upstream_waiting() {
     let _alone = super::UPSTREAMS.lock().await;
-    let call = || vec![UpstreamRequest::new("eth_call", "[]".into())];
+    let (limits, call) = (Limits::new(), || vec![UpstreamRequest::new("eth_call", "[]".into())]);
     let mut asking = Vec::new();
     for _ in 0..3 {
-        let upstream = unfinished_upstream().await;
+        let upstream = unfinished_upstream(&limits).await;
         asking.push(tokio::spawn(async move { upstream.request_held(call()).await }));
     }
     // They leave too little for the response of another one.
-    taken(58 << 20).await;
-    another_upstream_is_read().await;
+    taken(&limits, 58 << 20).await;
+    another_upstream_is_read(&limits).await;
     asking.iter().for_each(tokio::task::JoinHandle::abort);
     drop(asking);
-    freed("unfinished responses").await;
+    freed("unfinished responses", &limits).await;
 }
 
 /// Nobody asked for a block.
@@ -331,9 +331,9 @@ async fn pushes_at_their_largest_are_dropped_within_the_budget_and_longer_ones_e
     let key = NodeKey::from_bytes(&[3; 32]).unwrap();
     let port = listener.local_addr().unwrap().port();
     let address = PeerAddress { id: *key.id(), host: "127.0.0.1".into(), port };
-    let peer = Peer { address, answered: Arc::default() };
-    let upstream = peer.upstream();
-    let watch = Watch::start();
+    let (peer, limits) = (Peer { address, answered: Arc::default() }, Limits::new());
+    let upstream = peer.upstream(&limits);
+    let watch = Watch::start(&limits);
     let (mut stream, _) = listener.accept().await.unwrap();
     let network = PeerNetwork::of(&Network::mainnet()).unwrap();
     let config = SessionConfig::new("peer", network.id, genesis(), network.genesis_difficulty());

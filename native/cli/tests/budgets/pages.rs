@@ -16,7 +16,6 @@ const PAGE: HeaderValue = HeaderValue::from_static("https://evil.example");
 /// WebSockets of pages that do not read what they asked for.
 #[tokio::test]
 async fn answers_that_pages_do_not_receive_leave_room_to_the_programs_of_their_address() {
-    let _turn = ANSWERS.lock().await;
     let server = careless(Duration::from_secs(3)).await;
     let mut unread = Vec::new();
     for page in 0..16 {
@@ -33,8 +32,8 @@ async fn answers_that_pages_do_not_receive_leave_room_to_the_programs_of_their_a
     // The write limit ends the connections, with or without the limit of pages: none of the answers is missed here.
     let (mut most, mut filled) = (0, false);
     let ended = async {
-        while !filled || budget::answers().taken() > 0 {
-            most = most.max(budget::answers().taken());
+        while !filled || server.limits.answers().taken() > 0 {
+            most = most.max(server.limits.answers().taken());
             filled |= most > PART - (3 << 20);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -48,7 +47,6 @@ async fn a_body_of_a_page_waits_for_the_part_of_pages_alone() {
     let mut brief = config();
     brief.limits.body_timeout = Duration::from_millis(500);
     let server = start(brief).await;
-    // Other tests use up the part of another address.
     let from = IpAddr::from([127, 0, 0, 3]);
     let client = reqwest::Client::builder().local_address(from).build().unwrap();
     let ask = |origin: Option<HeaderValue>| {
@@ -60,7 +58,7 @@ async fn a_body_of_a_page_waits_for_the_part_of_pages_alone() {
         }
     };
     let pages = Peer { page: 7, ..Peer::new(from) }.asker();
-    let spent = budget::requests().take_within(pages, 8 << 20, Duration::from_secs(1)).await.unwrap();
+    let spent = server.limits.requests().take_within(pages, 8 << 20, Duration::from_secs(1)).await.unwrap();
     assert_eq!(ask(Some(PAGE)).await.unwrap().status(), 503);
     assert_eq!(ask(None).await.unwrap().status(), 200, "programs have their own half");
     drop(spent);

@@ -10,6 +10,7 @@ use rootlight::trie::ordered_root;
 use rootlight::types::header::HeaderForm;
 use rootlight::types::rlp::list_of;
 use rootlight::types::{BlockRef, Header, Transaction, uncles_hash};
+use rootlight_limits::Limits;
 use rootlight_p2p::message::{
     Body, Chunk, Items, Message, Parent, Push, Request, Response, SnapBlocks, Status, Strings, list_payload,
     string_payload,
@@ -160,9 +161,9 @@ impl Peer {
         Self { address, answered }
     }
 
-    pub fn upstream(&self) -> PeerUpstream {
+    pub fn upstream(&self, limits: &Arc<Limits>) -> PeerUpstream {
         let network = Arc::new(Network::mainnet());
-        let identity = Arc::new(Identity::open(&network, genesis(), None).unwrap());
+        let identity = Arc::new(Identity::open(&network, genesis(), None).unwrap().within(limits.clone()));
         PeerUpstream::new(identity, self.address.clone(), network, Arc::new(StateNodes::default()))
     }
 }

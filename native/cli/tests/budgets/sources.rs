@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::{SinkExt as _, StreamExt as _};
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::{self, Held};
+use rootlight_limits::Limits;
+use rootlight_limits::budget::Held;
 use rootlight_upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError, UpstreamResult, WsUpstream};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -162,8 +163,8 @@ impl Source {
         Self { url, answered, task }
     }
 
-    fn upstream(&self) -> Box<dyn Upstream> {
-        let config = HttpConfig { attempts: 1, ..HttpConfig::default() };
+    fn upstream(&self, limits: &Arc<Limits>) -> Box<dyn Upstream> {
+        let config = HttpConfig { attempts: 1, ..super::within(limits) };
         match self.url.starts_with("ws") {
             true => Box::new(WsUpstream::new(&self.url, config).unwrap()),
             false => Box::new(HttpUpstream::new(&self.url, config).unwrap()),
@@ -224,11 +225,11 @@ fn outcomes_of((results, held): (Vec<UpstreamResult>, Held)) -> Vec<Option<Upstr
 async fn asked(kind: Kind, is_websocket: bool) -> Vec<UpstreamError> {
     let what = format!("{kind:?} over {}", if is_websocket { "WebSocket" } else { "HTTP" });
     let _alone = super::UPSTREAMS.lock().await;
-    let honest = super::start(super::config()).await;
-    let honest = HttpUpstream::new(&honest.url("/"), HttpConfig::default()).unwrap();
+    let (honest, limits) = (super::start(super::config()).await, Limits::new());
+    let honest = HttpUpstream::new(&honest.url("/"), super::within(&limits)).unwrap();
     let source = Source::start(kind, is_websocket).await;
-    let upstream = source.upstream();
-    let watch = Watch::start();
+    let upstream = source.upstream(&limits);
+    let watch = Watch::start(&limits);
     let long = async {
         let batch = upstream.request_held((0..CALLS).map(call).collect()).await;
         let mut outcomes = outcomes_of(batch);
@@ -256,12 +257,12 @@ async fn asked(kind: Kind, is_websocket: bool) -> Vec<UpstreamError> {
     assert!(!read || watch.most() >= LONG, "{what}: {} bytes took room", watch.most());
     drop(upstream);
     for _ in 0..200 {
-        if budget::upstreams().taken() == 0 {
+        if limits.upstreams().taken() == 0 {
             return errors;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("{what}: {} bytes are held for ever", budget::upstreams().taken());
+    panic!("{what}: {} bytes are held for ever", limits.upstreams().taken());
 }
 
 /// Errors say which limit was reached and have no long text of the source.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rootlight_limits::budget;
+use rootlight_limits::Limits;
 
 /// What one source may take of the budget.
 pub(crate) const OF_ONE: usize = 36 << 20;
@@ -30,14 +30,14 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn start() -> Self {
+    pub(crate) fn start(limits: &Arc<Limits>) -> Self {
         let watch =
             Self { over: Arc::default(), held: Arc::default(), grown: Arc::default(), late: Arc::default() };
         let (over, held, grown) = (watch.over.clone(), watch.held.clone(), watch.grown.clone());
-        let before = resident();
+        let (limits, before) = (limits.clone(), resident());
         std::thread::spawn(move || {
             while !over.load(Ordering::SeqCst) {
-                held.fetch_max(budget::upstreams().taken(), Ordering::SeqCst);
+                held.fetch_max(limits.upstreams().taken(), Ordering::SeqCst);
                 grown.fetch_max(resident().saturating_sub(before), Ordering::SeqCst);
                 std::thread::sleep(Duration::from_millis(2));
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget;
+use rootlight_limits::Limits;
 use rootlight_upstream::{HttpConfig, Upstream, UpstreamError, WsUpstream};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
@@ -45,7 +45,7 @@ async fn speak(stream: TcpStream, missing: usize, sent: Arc<AtomicUsize>) -> Opt
 }
 
 /// Upstreams that send messages without their last bytes, and the number of bytes that were taken from all of them.
-async fn upstreams(missing: usize) -> (Vec<WsUpstream>, Arc<AtomicUsize>) {
+async fn upstreams(limits: &Arc<Limits>, missing: usize) -> (Vec<WsUpstream>, Arc<AtomicUsize>) {
     let sent = Arc::<AtomicUsize>::default();
     let mut upstreams = Vec::new();
     for _ in 0..UPSTREAMS {
@@ -60,7 +60,7 @@ async fn upstreams(missing: usize) -> (Vec<WsUpstream>, Arc<AtomicUsize>) {
                 tokio::spawn(speak(stream, missing, count.clone()));
             }
         });
-        let config = HttpConfig { timeout: Duration::from_secs(600), ..HttpConfig::default() };
+        let config = HttpConfig { timeout: Duration::from_secs(600), ..super::within(limits) };
         upstreams.push(WsUpstream::new(&url, config).unwrap());
     }
     (upstreams, sent)
@@ -73,8 +73,9 @@ fn call() -> Vec<UpstreamRequest> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_over_websocket_are_not_read_while_there_is_no_room_for_them() {
     let _alone = super::UPSTREAMS.lock().await;
-    let spent = budget::upstreams().try_take(budget::upstreams().all()).expect("all is free");
-    let (upstreams, sent) = upstreams(0).await;
+    let limits = Limits::new();
+    let spent = limits.upstreams().try_take(limits.upstreams().all()).expect("all is free");
+    let (upstreams, sent) = upstreams(&limits, 0).await;
     let results = join_all(upstreams.iter().map(|upstream| upstream.request(call()))).await;
     for result in results.into_iter().flatten() {
         assert_eq!(result.unwrap_err(), UpstreamError::NoRoom);
@@ -82,19 +83,20 @@ async fn messages_over_websocket_are_not_read_while_there_is_no_room_for_them() 
     let sent = sent.load(Ordering::SeqCst);
     assert!(sent <= UPSTREAMS * UNREAD, "{sent} bytes were read");
     drop((upstreams, spent));
-    freed("unread messages").await;
+    freed("unread messages", &limits).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_over_websocket_that_do_not_end_take_room_and_keep_no_other_upstream_waiting() {
     let _alone = super::UPSTREAMS.lock().await;
-    let (upstreams, _) = upstreams(1).await;
+    let limits = Limits::new();
+    let (upstreams, _) = upstreams(&limits, 1).await;
     let asking = upstreams.into_iter().map(|upstream| async move { upstream.request(call()).await });
     let asking: Vec<_> = asking.map(tokio::spawn).collect();
     // They leave too little for the response of another one.
-    taken(3 * 2 * BYTES).await;
-    another_upstream_is_read().await;
+    taken(&limits, 3 * 2 * BYTES).await;
+    another_upstream_is_read(&limits).await;
     asking.iter().for_each(tokio::task::JoinHandle::abort);
     drop(asking);
-    freed("unfinished messages").await;
+    freed("unfinished messages", &limits).await;
 }

@@ -101,6 +101,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub second: Option<SocketAddr>,
     pub control: Control,
+    pub limits: Arc<rootlight_limits::Limits>,
     pub stop: Option<oneshot::Sender<()>>,
     pub task: tokio::task::JoinHandle<()>,
 }
@@ -143,12 +144,13 @@ pub async fn start(config: ServerConfig) -> Running {
 pub async fn start_service(config: ServerConfig, service: Arc<dyn Service>) -> Running {
     let server = Server::bind(config, service).await.unwrap();
     let (address, second, control) = (server.address(), server.second_address(), server.control());
+    let limits = server.counts().limits.clone();
     assert_eq!(server.ready_line(), format!("listening http://{address} ws://{address}"));
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(server.run(async move {
         let _ = stopped.await;
     }));
-    Running { address, second, control, stop: Some(stop), task }
+    Running { address, second, control, limits, stop: Some(stop), task }
 }
 
 /// Returns a path in the folder with shared recordings. Prints a notice and returns `None` if it does not

@@ -1,20 +1,28 @@
 //! A JSON array of an answer, which takes its bytes from a budget.
 
-use rootlight_limits::budget::{self, Held};
+use std::sync::Arc;
+
+use rootlight_limits::budget::{Budget, Held};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::failure::NoAnswer;
 
 /// A JSON array.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct List {
+    budget: Arc<Budget>,
     text: String,
     count: usize,
     held: Held,
 }
 
 impl List {
+    /// An empty array that takes its bytes from this budget.
+    pub(super) fn new(budget: Arc<Budget>) -> Self {
+        Self { budget, text: String::new(), count: 0, held: Held::default() }
+    }
+
     /// Adds a member.
     pub(super) fn add(&mut self, member: &impl Serialize) -> Result<(), NoAnswer> {
         self.text.push(if self.count == 0 { '[' } else { ',' });
@@ -37,7 +45,7 @@ impl List {
     pub(super) async fn hold(&mut self) -> Result<(), NoAnswer> {
         let missing = self.text.len().saturating_sub(self.held.bytes());
         if missing > 0 {
-            self.held.merge(budget::upstreams().take_soon(missing).await.ok_or(NoAnswer::NoRoom)?);
+            self.held.merge(self.budget.take_soon(missing).await.ok_or(NoAnswer::NoRoom)?);
         }
         Ok(())
     }

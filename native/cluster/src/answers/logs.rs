@@ -22,7 +22,7 @@ pub(super) async fn answer(
 ) -> Result<(Box<RawValue>, Held), NoAnswer> {
     let LogQuestion { from, to, addresses, topics, most } = question;
     let mut found = reader.logs(&LogFilter { addresses, topics }, from, to);
-    let mut list = List::default();
+    let mut list = List::new(chain.limits().upstreams().clone());
     while let Some(logs) = found.next().await {
         for log in logs? {
             let at = log.found.block.number;

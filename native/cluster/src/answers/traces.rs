@@ -34,7 +34,7 @@ pub(super) async fn answer(
     if let Some(trace) = elsewhere {
         return Err(NoAnswer::OtherBranch(trace.block.number));
     }
-    let (count, traces, held) = written(traces).await?;
+    let (count, traces, held) = written(chain, traces).await?;
     Ok((to_raw_value(&TraceReply::Found { count, skipped, last, traces })?, held))
 }
 
@@ -54,12 +54,15 @@ pub(super) async fn of_block(
     };
     let found = reader.traces_of(which).await?.filter(|(block, _)| chain.place(block) == Place::Below);
     let Some((_, traces)) = found else { return Ok(None) };
-    let (_, traces, held) = written(traces).await?;
+    let (_, traces, held) = written(chain, traces).await?;
     Ok(Some((traces, held)))
 }
 
-async fn written(traces: Vec<IndexedTrace>) -> Result<(usize, Box<RawValue>, Held), NoAnswer> {
-    let mut list = List::default();
+async fn written(
+    chain: &ProvenChain,
+    traces: Vec<IndexedTrace>,
+) -> Result<(usize, Box<RawValue>, Held), NoAnswer> {
+    let mut list = List::new(chain.limits().upstreams().clone());
     for trace in traces {
         list.add(&TraceObject::of(trace))?;
         if list.count().is_multiple_of(PIECE) {

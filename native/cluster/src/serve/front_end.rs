@@ -11,7 +11,7 @@ use rootlight::rpc::{Message, News};
 use rootlight_limits::budget::Held;
 use rootlight_node::light::LightService;
 use rootlight_server::bans::HostBans;
-use rootlight_server::service::{Caller, Health, HeldReply, LIMIT_EXCEEDED, Service, Vitals};
+use rootlight_server::service::{Caller, Counts, Health, HeldReply, LIMIT_EXCEEDED, Service, Vitals};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
@@ -191,6 +191,10 @@ impl Service for FrontEnd {
             self.ahead.wait_for_named(&message).await;
             self.answer_now(caller, message).await
         })
+    }
+
+    fn counts(&self) -> Counts {
+        self.light.counts()
     }
 
     fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {

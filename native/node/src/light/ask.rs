@@ -2,7 +2,7 @@
 
 use rootlight::light::{RequestFailure, UpstreamRequest, UpstreamResponse};
 use rootlight_limits::budget::Held;
-use rootlight_server::metrics::{Outcome, metrics};
+use rootlight_server::metrics::{Metrics, Outcome};
 use rootlight_upstream::SharedUpstream;
 
 /// Responses of upstreams, and the budget's bytes that they take until the core has read them.
@@ -16,12 +16,12 @@ pub(super) struct Fetched {
 
 /// Does what [`ask`] does, and counts the requests for the upstream of this number.
 pub(super) async fn ask_counted(
-    index: usize,
-    upstream: &SharedUpstream,
+    metrics: &Metrics,
+    (index, upstream): (usize, &SharedUpstream),
     requests: Vec<UpstreamRequest>,
 ) -> Fetched {
     let fetched = ask(upstream, requests).await;
-    fetched.answers.iter().for_each(|answer| metrics().asked(index, outcome(answer)));
+    fetched.answers.iter().for_each(|answer| metrics.asked(index, outcome(answer)));
     fetched
 }
 

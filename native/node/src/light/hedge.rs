@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 use rootlight::light::UpstreamRequest;
-use rootlight_server::metrics::metrics;
+use rootlight_server::metrics::Metrics;
 use rootlight_upstream::SharedUpstream;
 
 use super::ask::{Fetched, ask_counted};
@@ -97,6 +97,7 @@ impl Hedges {
     /// other is passed over. Returns the responses, and whether they are the spare's.
     pub(super) async fn ask(
         &self,
+        metrics: &Metrics,
         first: (usize, &SharedUpstream),
         spare: (usize, &SharedUpstream),
         requests: Vec<UpstreamRequest>,
@@ -104,23 +105,24 @@ impl Hedges {
         let usual = |index: usize| self.usual.get(index);
         let passed = usual(first.0).zip(usual(spare.0));
         if passed.is_some_and(|(first, spare)| first.is_passed_over(spare, Instant::now())) {
-            let (fetched, of_other) = self.race(spare, first, requests).await;
+            let (fetched, of_other) = self.race(metrics, spare, first, requests).await;
             return (fetched, !of_other);
         }
-        self.race(first, spare, requests).await
+        self.race(metrics, first, spare, requests).await
     }
 
     /// Sends a round of requests to the first upstream, and to the spare one as well if the first is slow. Returns the
     /// responses, and whether they are the spare's. Those of the spare count only if it has a result for each request.
     async fn race(
         &self,
-        (index, upstream): (usize, &SharedUpstream),
-        (spare_index, spare): (usize, &SharedUpstream),
+        metrics: &Metrics,
+        first @ (index, _): (usize, &SharedUpstream),
+        spare @ (spare_index, _): (usize, &SharedUpstream),
         requests: Vec<UpstreamRequest>,
     ) -> (Fetched, bool) {
         let started = Instant::now();
         self.change(EARNED);
-        let mut first = pin!(ask_counted(index, upstream, requests.clone()));
+        let mut first = pin!(ask_counted(metrics, first, requests.clone()));
         if let Some(fetched) = self.wait(index, &mut first).await {
             // A quick failure does not make an upstream quick.
             if answers_all(&fetched) {
@@ -128,9 +130,9 @@ impl Hedges {
             }
             return (fetched, false);
         }
-        metrics().hedged.inc();
+        metrics.hedged.inc();
         let asked = Instant::now();
-        let second = pin!(ask_counted(spare_index, spare, requests));
+        let second = pin!(ask_counted(metrics, spare, requests));
         match select(first, second).await {
             Either::Left((fetched, _)) if answers_all(&fetched) => {
                 self.note(index, started);
@@ -138,12 +140,12 @@ impl Hedges {
             }
             // The first has failed; its failure is reported if the spare is of no more use.
             Either::Left((fetched, second)) => match second.await {
-                other if answers_all(&other) => (self.won(other, spare_index, asked), true),
+                other if answers_all(&other) => (self.won(metrics, other, (spare_index, asked)), true),
                 _ => (fetched, false),
             },
             Either::Right((other, _)) if answers_all(&other) => {
                 self.note(index, started);
-                (self.won(other, spare_index, asked), true)
+                (self.won(metrics, other, (spare_index, asked)), true)
             }
             Either::Right((_, first)) => {
                 let fetched = first.await;
@@ -165,8 +167,8 @@ impl Hedges {
         }
     }
 
-    fn won(&self, fetched: Fetched, spare: usize, asked: Instant) -> Fetched {
-        metrics().hedges_won.inc();
+    fn won(&self, metrics: &Metrics, fetched: Fetched, (spare, asked): (usize, Instant)) -> Fetched {
+        metrics.hedges_won.inc();
         self.note(spare, asked);
         self.change(REFUND);
         fetched

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rootlight::types::BlockRef;
+use rootlight_limits::Limits;
 
 use super::shared::Shared;
 
@@ -38,6 +39,12 @@ impl ProvenChain {
             None if block.number < chain.view().lowest() => Place::Below,
             _ => Place::Elsewhere,
         }
+    }
+
+    /// The limits of the light client.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.0.counts.limits
     }
 
     /// Whether a block is on the proven chain with at least this many blocks on top.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use futures::future::{join, join_all};
 use rootlight::light::{RequestFailure, RoutedRequest, UpstreamRequest, UpstreamResponse};
 use rootlight_limits::budget::Held;
+use rootlight_server::metrics::Metrics;
 use rootlight_upstream::SharedUpstream;
 
 use super::ask::{Fetched, ask_counted};
@@ -24,7 +25,7 @@ type Parts = BTreeMap<(usize, Option<usize>), Part>;
 /// Sends each request to the upstream that it names, to all upstreams at the same time; responses keep the order of the
 /// requests. With hedges, the spare of a request is asked as well when the upstream is slow.
 pub(super) async fn ask_each(
-    upstreams: &[SharedUpstream],
+    (upstreams, metrics): (&[SharedUpstream], &Metrics),
     requests: Vec<RoutedRequest>,
     hedges: Option<&Hedges>,
 ) -> Fetched {
@@ -39,7 +40,8 @@ pub(super) async fn ask_each(
     }
     let sent = sent.into_iter().filter(|((upstream, _), _)| *upstream < upstreams.len());
     let sent = sent.map(|((upstream, _), Part { places, requests })| Sending { upstream, places, requests });
-    let (asked, sent) = join(ask_parts(upstreams, parts, hedges), send_each(upstreams, sent.collect())).await;
+    let asking = ask_parts((upstreams, metrics), parts, hedges);
+    let (asked, sent) = join(asking, send_each((upstreams, metrics), sent.collect())).await;
     let (mut held, mut by_spare) = (Held::default(), Vec::new());
     let sent = sent.into_iter().map(|(places, fetched)| (places, (fetched, false)));
     for (places, (fetched, of_spare)) in asked.into_iter().chain(sent) {
@@ -56,7 +58,7 @@ pub(super) async fn ask_each(
 
 /// Sends each part to its upstream. Returns the responses with their places, and whether they are the spare's.
 async fn ask_parts(
-    upstreams: &[SharedUpstream],
+    (upstreams, metrics): (&[SharedUpstream], &Metrics),
     parts: Parts,
     hedges: Option<&Hedges>,
 ) -> Vec<(Vec<usize>, (Fetched, bool))> {
@@ -65,8 +67,8 @@ async fn ask_parts(
         let spare = spare.and_then(|spare| Some((spare, upstreams.get(spare)?)));
         Some(async move {
             let fetched = match (hedges, spare) {
-                (Some(hedges), Some(spare)) => hedges.ask((index, upstream), spare, requests).await,
-                _ => (ask_counted(index, upstream, requests).await, false),
+                (Some(hedges), Some(spare)) => hedges.ask(metrics, (index, upstream), spare, requests).await,
+                _ => (ask_counted(metrics, (index, upstream), requests).await, false),
             };
             (places, fetched)
         })

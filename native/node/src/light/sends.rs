@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use rootlight::light::{RequestFailure, SEND_GRACE, UpstreamRequest};
-use rootlight_server::metrics::{Outcome, metrics};
+use rootlight_server::metrics::{Metrics, Outcome};
 use rootlight_upstream::SharedUpstream;
 use tokio::time::{Instant, timeout_at};
 
@@ -21,7 +21,7 @@ pub(super) struct Sending {
 /// Sends transactions; returns the responses with their places. When each transaction has been taken by an upstream, the
 /// others have [`SEND_GRACE`] left to answer.
 pub(super) async fn send_each(
-    upstreams: &[SharedUpstream],
+    (upstreams, metrics): (&[SharedUpstream], &Metrics),
     parts: Vec<Sending>,
 ) -> Vec<(Vec<usize>, Fetched)> {
     let mut untaken: BTreeSet<&str> =
@@ -31,7 +31,7 @@ pub(super) async fn send_each(
         .enumerate()
         .filter_map(|(number, part)| {
             let upstream = upstreams.get(part.upstream)?;
-            let asked = ask_counted(part.upstream, upstream, part.requests.clone());
+            let asked = ask_counted(metrics, (part.upstream, upstream), part.requests.clone());
             Some(async move { (number, asked.await) })
         })
         .collect();
@@ -54,7 +54,7 @@ pub(super) async fn send_each(
     }
     drop(under_way);
     let with_places = |(part, fetched): (Sending, Option<Fetched>)| {
-        let fetched = fetched.unwrap_or_else(|| silent(&part));
+        let fetched = fetched.unwrap_or_else(|| silent(metrics, &part));
         (part.places, fetched)
     };
     parts.into_iter().zip(responses).map(with_places).collect()
@@ -62,9 +62,9 @@ pub(super) async fn send_each(
 
 /// Failures in place of the responses of an upstream that took longer than the others. The upstream is not blamed: another
 /// one can say at once that it has a transaction, whether it has or not.
-fn silent(part: &Sending) -> Fetched {
+fn silent(metrics: &Metrics, part: &Sending) -> Fetched {
     let answer = |_: &UpstreamRequest| {
-        metrics().asked(part.upstream, Outcome::Silence);
+        metrics.asked(part.upstream, Outcome::Silence);
         let reason = format!("not within {SEND_GRACE} ms after another upstream had the transaction");
         Err(RequestFailure::Lacking(reason))
     };

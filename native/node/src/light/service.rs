@@ -16,14 +16,15 @@ use rootlight::light::{
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{Beside, Connection, Message, Session, SessionStep};
 use rootlight::types::bans::Bans;
-use rootlight_limits::budget::{self, Held, NO_ROOM};
+use rootlight_limits::Limits;
+use rootlight_limits::budget::{Held, NO_ROOM};
 use rootlight_limits::caller_id::Peer;
 use rootlight_limits::priority::{self, SHORT_JSON};
 use rootlight_limits::runs::{Runs, Size};
 use rootlight_server::bans::HostBans;
-use rootlight_server::metrics::{Checked, metrics};
+use rootlight_server::metrics::Checked;
 use rootlight_server::service::{
-    Caller, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, TIMED_OUT, Vitals, dispatcher,
+    Caller, Counts, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, TIMED_OUT, Vitals, dispatcher,
 };
 use rootlight_upstream::{SharedUpstream, asked_by};
 use tokio::sync::{Semaphore, watch};
@@ -91,6 +92,8 @@ pub struct LightOptions {
     pub spread: bool,
     /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
     pub cache_bytes: Option<usize>,
+    /// The limits of the server that shows the client; its upstreams count in them too.
+    pub limits: Arc<Limits>,
 }
 
 impl Default for LightOptions {
@@ -108,6 +111,7 @@ impl Default for LightOptions {
             index: false,
             spread: false,
             cache_bytes: None,
+            limits: Limits::new(),
         }
     }
 }
@@ -192,7 +196,8 @@ impl LightService {
             balance: options.spread,
             bans: Some(bans),
         };
-        let shared = Shared::new(network, start, config, options.sync, secret(), beside(options));
+        let counts = Counts::within(options.limits.clone());
+        let shared = Shared::new(network, start, config, options.sync, (secret(), counts), beside(options));
         if let Some(bytes) = options.cache_bytes {
             shared.client.limit_cache(bytes);
         }
@@ -363,8 +368,8 @@ impl LightService {
                 Some(SessionStep::Fetch(requests)) => {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
-                    if !hold(&mut held, peer, session.finished_bytes()).await
-                        || !hold_facts(&mut facts, session.fact_bytes()).await
+                    if !self.hold(&mut held, peer, session.finished_bytes()).await
+                        || !self.hold_facts(&mut facts, session.fact_bytes()).await
                     {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
@@ -374,9 +379,10 @@ impl LightService {
                 }
                 Some(SessionStep::Done(reply)) => {
                     self.shared.close(*session);
-                    let source = if asked { &metrics().from_upstreams } else { &metrics().from_cache };
+                    let metrics = &self.shared.counts.metrics;
+                    let source = if asked { &metrics.from_upstreams } else { &metrics.from_cache };
                     source.inc();
-                    if !hold(&mut held, peer, reply.bytes()).await {
+                    if !self.hold(&mut held, peer, reply.bytes()).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
                     return HeldReply { held, fetched: asked, ..HeldReply::of(reply) };
@@ -390,7 +396,8 @@ impl LightService {
         let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
         let started = Instant::now();
         loop {
-            let fetched = ask_each(&self.upstreams, requests.clone(), self.hedges.as_ref()).await;
+            let upstreams = (&*self.upstreams, &*self.shared.counts.metrics);
+            let fetched = ask_each(upstreams, requests.clone(), self.hedges.as_ref()).await;
             if started.elapsed() >= ROOM_PATIENCE || !fetched.answers.iter().all(lacks_room) {
                 return fetched;
             }
@@ -421,7 +428,7 @@ impl LightService {
         let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
         let place = if brief { None } else { Some(self.runs.enter(peer, size).await) };
         let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
-        let work = priority::spawn_lowered(Some(peer.asker()), move || {
+        let work = self.limits().work().spawn_lowered(Some(peer.asker()), move |pauses| {
             let _turn = (permit, place);
             let mut session = match next {
                 Next::Start(message, connection) => {
@@ -437,14 +444,14 @@ impl LightService {
                     let (count, started) = (answers.len(), Instant::now());
                     session.took_over(&by_spare);
                     shared.client.feed(&mut session, answers);
-                    metrics().verified(Checked::Answers, count, started.elapsed());
+                    shared.counts.metrics.verified(Checked::Answers, count, started.elapsed());
                     drop(held);
                     session
                 }
             };
             let started = Instant::now();
             let interrupt = || {
-                priority::pause();
+                pauses.pause();
                 started.elapsed() > limit
             };
             let step = shared.client.step(&mut session, &interrupt);
@@ -452,26 +459,32 @@ impl LightService {
         });
         work.await.inspect_err(|failure| warn!(%failure, "a handler failed")).ok()
     }
-}
 
-/// Takes bytes from the budget of answers until `bytes` are held; returns `false` if there is no room.
-async fn hold(held: &mut Held, peer: Peer, bytes: usize) -> bool {
-    if bytes <= held.bytes() {
-        held.shrink_to(bytes);
-        return true;
+    /// The limits in which messages count.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.shared.counts.limits
     }
-    let more = budget::hold_answer(peer.asker(), bytes.saturating_sub(held.bytes())).await;
-    more.map(|more| held.merge(more)).is_some()
-}
 
-/// Does what [`hold`] does, for proven blocks and state.
-async fn hold_facts(held: &mut Held, bytes: usize) -> bool {
-    let missing = bytes.saturating_sub(held.bytes());
-    if bytes <= SMALL_FACTS || missing == 0 {
-        return true;
+    /// Takes bytes from the budget of answers until `bytes` are held; returns `false` if there is no room.
+    async fn hold(&self, held: &mut Held, peer: Peer, bytes: usize) -> bool {
+        if bytes <= held.bytes() {
+            held.shrink_to(bytes);
+            return true;
+        }
+        let more = self.limits().hold_answer(peer.asker(), bytes.saturating_sub(held.bytes())).await;
+        more.map(|more| held.merge(more)).is_some()
     }
-    let more = budget::facts().take_soon(missing).await;
-    more.map(|more| held.merge(more)).is_some()
+
+    /// Does what [`Self::hold`] does, for proven blocks and state.
+    async fn hold_facts(&self, held: &mut Held, bytes: usize) -> bool {
+        let missing = bytes.saturating_sub(held.bytes());
+        if bytes <= SMALL_FACTS || missing == 0 {
+            return true;
+        }
+        let more = self.limits().facts().take_soon(missing).await;
+        more.map(|more| held.merge(more)).is_some()
+    }
 }
 
 impl Drop for LightService {
@@ -483,6 +496,10 @@ impl Drop for LightService {
 impl Service for LightService {
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         Box::pin(self.converse_in_time(message, caller))
+    }
+
+    fn counts(&self) -> Counts {
+        self.shared.counts.clone()
     }
 
     fn bans(&self) -> Option<Arc<HostBans>> {

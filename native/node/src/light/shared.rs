@@ -8,7 +8,7 @@ use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::light::{ClientConfig, Now, SyncOptions, UpstreamResponse};
 use rootlight::rpc::{Beside, Lock, Session, Share, SharedClient};
-use rootlight_server::service::dispatcher;
+use rootlight_server::service::{Counts, dispatcher};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -52,6 +52,8 @@ impl<T> Lock<T> for Part<T> {
 /// A light client shared by all tasks.
 pub(super) struct Shared {
     pub(super) client: SharedClient<Threads>,
+    /// What messages and responses of upstreams count in.
+    pub(super) counts: Counts,
     /// Counts changes that may cause notifications.
     changes: watch::Sender<u64>,
     /// Storage of verified headers; `None` if they are not stored.
@@ -65,7 +67,7 @@ impl Shared {
         start: Start,
         config: ClientConfig,
         options: SyncOptions,
-        secret: B256,
+        (secret, counts): (B256, Counts),
         beside: Option<Arc<dyn Beside>>,
     ) -> Self {
         let network = Arc::new(network);
@@ -79,7 +81,7 @@ impl Shared {
             Some(beside) => client.with_beside(beside),
             None => client,
         };
-        Self { client, changes: watch::Sender::new(0), store: Mutex::new(None) }
+        Self { client, counts, changes: watch::Sender::new(0), store: Mutex::new(None) }
     }
 
     /// Restores the headers that an earlier run stored in this folder, and stores new ones from now on. A
@@ -171,7 +173,7 @@ mod tests {
             genesis.into(),
             ClientConfig::default(),
             SyncOptions::default(),
-            B256::ZERO,
+            (B256::ZERO, Counts::default()),
             None,
         );
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;

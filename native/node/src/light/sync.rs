@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use rootlight_limits::unix_time::unix_time;
-use rootlight_server::metrics::{Checked, metrics};
+use rootlight_server::metrics::Checked;
 use rootlight_upstream::SharedUpstream;
 use tracing::{info, warn};
 
@@ -30,24 +30,25 @@ const HINT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows one upstream until the service is dropped.
 pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
-    let mut outbox = Outbox::default();
+    let (mut outbox, counts) = (Outbox::default(), shared.counts.clone());
+    let ask = |requests| ask_counted(&counts.metrics, (index, &upstream), requests);
     let mut watched = None;
     loop {
         take_turn(&shared, index, &upstream, &mut watched);
         let requests = shared.client.receipt_requests(index, &mut outbox, now());
         if !requests.is_empty() {
-            let again = outbox.resend_requests(ask_counted(index, &upstream, requests).await.answers);
-            ask_counted(index, &upstream, again).await;
+            let again = outbox.resend_requests(ask(requests).await.answers);
+            ask(again).await;
         }
         match shared.client.sync_next(index, now()) {
             SyncStep::Fetch(requests) => {
-                let Fetched { answers, held, .. } = ask_counted(index, &upstream, requests).await;
+                let Fetched { answers, held, .. } = ask(requests).await;
                 let client = shared.clone();
                 // Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
                 let fed = tokio::task::spawn_blocking(move || {
                     let (count, started) = (answers.len(), Instant::now());
                     client.sync_feed(index, answers, now());
-                    metrics().verified(Checked::Headers, count, started.elapsed());
+                    client.counts.metrics.verified(Checked::Headers, count, started.elapsed());
                     drop(held);
                 });
                 if fed.await.is_err() {
@@ -110,6 +111,7 @@ pub(super) async fn prove_kept(client: Arc<Shared>) {
 
 /// Returns the system time and a monotonic time.
 pub(super) fn now() -> Now {
+    // Static, because it is the zero of a clock.
     static START: OnceLock<Instant> = OnceLock::new();
     let elapsed = START.get_or_init(Instant::now).elapsed();
     Now { unix: unix_time(), millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) }

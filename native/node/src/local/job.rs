@@ -7,7 +7,7 @@ use std::time::Instant;
 use rootlight::engine::Snapshot;
 use rootlight::rpc::{LocalMessage, Reply, ReplyOrLogs};
 use rootlight_limits::caller_id::Peer;
-use rootlight_limits::priority;
+use rootlight_limits::priority::Pauses;
 use rootlight_limits::unix_time::unix_time;
 
 use super::attempts::Attempts;
@@ -32,15 +32,16 @@ impl Job {
         if !self.message.is_brief() {
             return Err(self);
         }
-        if self.message.reads_only() {
-            return Ok(Ok(self.read_whole()));
-        }
         let parts = self.parts.clone();
+        let pauses = parts.options.limits.work().pauses();
+        if self.message.reads_only() {
+            return Ok(Ok(self.read_whole(&pauses)));
+        }
         let Ok(mut writer) = parts.writer.try_lock() else { return Err(self) };
         if writer.persist.is_some() {
             return Err(self);
         }
-        Ok(self.write(&mut writer))
+        Ok(self.write(&mut writer, &pauses))
     }
 
     /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
@@ -53,15 +54,16 @@ impl Job {
         let ended = self.message.begin(&*view, now, &|| started.elapsed() > attempts.longest());
         attempts.took(peer, started.elapsed());
         self.begun = Some((view, now));
-        if ended { Ok(self.read_whole()) } else { Err(self) }
+        let parts = self.parts.clone();
+        if ended { Ok(self.read_whole(&parts.options.limits.work().pauses())) } else { Err(self) }
     }
 
-    pub(super) fn run(self) -> Result<ReplyOrLogs, StoreError> {
+    pub(super) fn run(self, pauses: &Pauses<'_>) -> Result<ReplyOrLogs, StoreError> {
         if self.message.reads_only() {
             return Ok(if self.takes_pieces {
-                self.read(LocalMessage::read_or_stream)
+                self.read(pauses, LocalMessage::read_or_stream)
             } else {
-                ReplyOrLogs::Reply(self.read_whole())
+                ReplyOrLogs::Reply(self.read_whole(pauses))
             });
         }
         if self.message.changes_chain() {
@@ -69,30 +71,34 @@ impl Job {
         }
         let parts = self.parts.clone();
         let mut writer = lock(&parts.writer);
-        self.write(&mut writer).map(ReplyOrLogs::Reply)
+        self.write(&mut writer, pauses).map(ReplyOrLogs::Reply)
     }
 
-    fn read_whole(self) -> Reply {
-        self.read(LocalMessage::read)
+    fn read_whole(self, pauses: &Pauses<'_>) -> Reply {
+        self.read(pauses, LocalMessage::read)
     }
 
-    fn read<T>(mut self, read: impl FnOnce(LocalMessage, &dyn Snapshot, u64, &dyn Fn() -> bool) -> T) -> T {
+    fn read<T>(
+        mut self,
+        pauses: &Pauses<'_>,
+        read: impl FnOnce(LocalMessage, &dyn Snapshot, u64, &dyn Fn() -> bool) -> T,
+    ) -> T {
         let (view, now) = self.begun.take().unwrap_or_else(|| (self.parts.view(), unix_time()));
         let (started, limit) = (Instant::now(), self.parts.options.run_timeout);
         let interrupt = || {
-            priority::pause();
+            pauses.pause();
             started.elapsed() > limit
         };
         read(self.message, &*view, now, &interrupt)
     }
 
-    fn write(self, writer: &mut Writer) -> Result<Reply, StoreError> {
+    fn write(self, writer: &mut Writer, pauses: &Pauses<'_>) -> Result<Reply, StoreError> {
         let Self { message, parts, .. } = self;
         let changes_chain = message.changes_chain();
         // The time limit does not include waiting for other writers.
         let (started, limit) = (Instant::now(), parts.options.run_timeout);
         let interrupt = || {
-            priority::pause();
+            pauses.pause();
             started.elapsed() > limit || parts.state.stopping.load(Ordering::Relaxed)
         };
         let reply = writer.change(&parts.state, parts.options.blocks(), |client| {

@@ -6,31 +6,37 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use rootlight::rpc::LogStream;
-use rootlight_limits::budget::{self, NO_ROOM};
+use rootlight_limits::Limits;
+use rootlight_limits::budget::NO_ROOM;
 use rootlight_limits::caller_id::Peer;
-use rootlight_limits::priority;
+use rootlight_limits::priority::Pauses;
 use rootlight_limits::runs::{Runs, Size};
 use rootlight_server::service::Pieces;
 
 /// Makes the pieces of an answer. Each takes its turn among the runs of all clients, and counts in the budget of answers
 /// until it is sent. An error ends the answer early: the client sees a broken transfer, not a shorter list. `patience`
 /// limits the wait for bytes of the budget.
-pub(super) fn pieces(logs: LogStream, peer: Peer, runs: Arc<Runs>, patience: Duration) -> Pieces {
+pub(super) fn pieces(
+    logs: LogStream,
+    peer: Peer,
+    (runs, limits): (Arc<Runs>, Arc<Limits>),
+    patience: Duration,
+) -> Pieces {
     let step = move |mut logs: LogStream| {
-        let runs = runs.clone();
+        let (runs, limits) = (runs.clone(), limits.clone());
         async move {
             let place = runs.enter(peer, Size::Single).await;
-            let room = budget::hold_run(peer.asker(), logs.next_bytes(), patience).await;
+            let room = limits.hold_run(peer.asker(), logs.next_bytes(), patience).await;
             let mut held = room.ok_or_else(|| io::Error::other(NO_ROOM))?;
-            let make = move || {
+            let make = move |pauses: &Pauses<'_>| {
                 let _place = place;
                 let piece = logs.next_piece();
                 // Pieces are too short to pause within them, but a client may request them without end.
-                priority::pause();
+                pauses.pause();
                 (piece, logs)
             };
             let (piece, logs) =
-                priority::spawn_lowered(Some(peer.asker()), make).await.map_err(io::Error::other)?;
+                limits.work().spawn_lowered(Some(peer.asker()), make).await.map_err(io::Error::other)?;
             let Some(text) = piece.map_err(io::Error::other)? else { return Ok(None) };
             held.shrink_to(text.len());
             Ok(Some(((text, held), logs)))

@@ -8,7 +8,9 @@ use alloy_primitives::{B256, keccak256};
 use rootlight::engine::{Moment, Snapshot};
 use rootlight::exec::Interrupts;
 use rootlight::rpc::LocalClient;
+use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
+use rootlight_server::service::Counts;
 use tokio::sync::watch;
 use tracing::{error, info};
 
@@ -28,6 +30,8 @@ pub struct LocalOptions {
     pub mining_timeout: Option<Duration>,
     /// Whether calls that fail are logged, for the developer of a contract. Elsewhere callers are strangers.
     pub logs_calls: bool,
+    /// The limits of the server that shows the chain.
+    pub limits: Arc<Limits>,
 }
 
 impl Default for LocalOptions {
@@ -37,6 +41,7 @@ impl Default for LocalOptions {
             block_timeout: Some(Duration::from_secs(5)),
             mining_timeout: Some(Duration::from_secs(30)),
             logs_calls: true,
+            limits: Limits::new(),
         }
     }
 }
@@ -112,6 +117,7 @@ pub(super) struct Parts {
     /// Counts the changes of which subscribers may be notified.
     pub(super) changes: watch::Sender<u64>,
     pub(super) options: LocalOptions,
+    pub(super) counts: Counts,
     pub(super) entropy: Entropy,
     pub(super) state: State,
     pub(super) chain_id: u64,

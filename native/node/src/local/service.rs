@@ -9,13 +9,15 @@ use futures::future::BoxFuture;
 use rootlight::engine::{Node, View};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{LocalClient, LocalMessage, MAX_RESPONSE, Message, News, ReplyOrLogs, notification};
-use rootlight_limits::budget::{self, Held, NO_ROOM};
-use rootlight_limits::priority::{self, SHORT_JSON};
+use rootlight_limits::Limits;
+use rootlight_limits::budget::{Held, NO_ROOM};
+use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::runs::{Runs, Size};
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::bans::HostBans;
 use rootlight_server::service::{
-    Caller, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, Vitals, dispatcher, news_by_message,
+    Caller, Counts, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, Vitals, dispatcher,
+    news_by_message,
 };
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -76,6 +78,7 @@ impl LocalService {
                 changes: watch::Sender::new(0),
                 snapshot: RwLock::new(client.snapshot()),
                 writer: Mutex::new(Writer { client, persist }),
+                counts: Counts::within(options.limits.clone()),
                 options,
                 entropy,
                 state,
@@ -145,7 +148,7 @@ impl LocalService {
             Ok(reply) => {
                 let reply = reply.map_err(Unanswered::NotKept)?;
                 let held =
-                    budget::hold_answer(peer.asker(), reply.bytes()).await.ok_or(Unanswered::NoRoom)?;
+                    self.limits().hold_answer(peer.asker(), reply.bytes()).await.ok_or(Unanswered::NoRoom)?;
                 return Ok(HeldReply { held, ..HeldReply::of(reply) });
             }
             Err(job) => job,
@@ -156,16 +159,16 @@ impl LocalService {
             (false, _) => &self.writes,
         };
         let place = runs.enter(peer, size).await;
-        let room = budget::hold_run(peer.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
+        let room = self.limits().hold_run(peer.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
         let mut held = room.ok_or(Unanswered::NoRoom)?;
-        let run = move || {
+        let run = move |pauses: &Pauses<'_>| {
             let _place = place;
-            job.run()
+            job.run(pauses)
         };
         // Parameters of megabytes are decoded and hashed without pauses.
         let ran = match is_short {
-            true => priority::spawn_lowered(Some(peer.asker()), run).await.ok(),
-            false => priority::run_last(run).await,
+            true => self.limits().work().spawn_lowered(Some(peer.asker()), run).await.ok(),
+            false => self.limits().work().run_last(run).await,
         };
         match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotKept)? {
             ReplyOrLogs::Reply(reply) => {
@@ -173,10 +176,15 @@ impl LocalService {
                 Ok(HeldReply { held, ..HeldReply::of(reply) })
             }
             ReplyOrLogs::Logs(logs) => {
-                let pieces = log_stream::pieces(logs, peer, self.runs.clone(), ROOM_PATIENCE);
+                let shared = (self.runs.clone(), self.limits().clone());
+                let pieces = log_stream::pieces(logs, peer, shared, ROOM_PATIENCE);
                 Ok(HeldReply { pieces: Some(pieces), ..HeldReply::default() })
             }
         }
+    }
+
+    fn limits(&self) -> &Arc<Limits> {
+        &self.parts.options.limits
     }
 
     /// Polls a subscription on the calling thread. Returns `None` if a writer is at work, or if the poll is not short
@@ -239,6 +247,10 @@ enum Unanswered {
 impl Service for LocalService {
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         Box::pin(self.answer_in_turn(caller, message))
+    }
+
+    fn counts(&self) -> Counts {
+        self.parts.counts.clone()
     }
 
     fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {

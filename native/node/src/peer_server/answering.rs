@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rootlight_limits::budget::{Held, Shared};
 use rootlight_limits::caller_id::Peer;
-use rootlight_limits::priority;
+use rootlight_limits::priority::{LongWork, Pauses};
 use rootlight_limits::runs::{self, Runs, Size};
 use rootlight_upstream::p2p::Answer;
 use tokio::runtime::Handle;
@@ -30,19 +30,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What all connections of a server share.
 pub(super) struct Answering {
     turns: Arc<Runs>,
+    work: Arc<LongWork>,
     long: Shared,
     short: Shared,
 }
 
-impl Default for Answering {
-    fn default() -> Self {
+impl Answering {
+    /// Answers on these threads.
+    pub(super) fn new(work: Arc<LongWork>) -> Self {
         // One processor at least is left to others, if there are several.
         let of = |bytes| Shared::new(bytes, bytes / 2);
-        Self { turns: Runs::without_pauses(), long: of(LONG_BYTES), short: of(SHORT_BYTES) }
+        Self { turns: Runs::without_pauses(), work, long: of(LONG_BYTES), short: of(SHORT_BYTES) }
     }
-}
 
-impl Answering {
     /// Makes a response of at most about so many bytes, on a thread where it may take long. `None` is no response.
     pub(super) async fn answer(
         &self,
@@ -56,8 +56,8 @@ impl Answering {
         let place = self.turns.enter(peer, Size::Single).await;
         let turn = Turn { turns: self.turns.clone(), peer, place: Some(place), held, is_long };
         // The bytes are held until the work ends, even if the connection ends before.
-        let work = move || turn.hold(make);
-        let (made, mut held) = priority::spawn_lowered(Some(peer.asker()), work).await.ok()?;
+        let work = move |_: &Pauses<'_>| turn.hold(make);
+        let (made, mut held) = self.work.spawn_lowered(Some(peer.asker()), work).await.ok()?;
         let payload = made?;
         held.shrink_to(payload.len());
         if let Some(more) = payload.len().checked_sub(held.bytes()).filter(|more| *more > 0) {
@@ -77,7 +77,7 @@ impl Answering {
 }
 
 thread_local! {
-    /// The turn that the work of this thread has.
+    /// The turn that the work of this thread has. A thread does the work of one turn at a time, whoever serves the peer.
     static TURN: RefCell<Option<Turn>> = const { RefCell::new(None) };
 }
 
@@ -132,6 +132,10 @@ mod tests {
 
     use super::*;
 
+    fn answering() -> Answering {
+        Answering::new(Arc::default())
+    }
+
     fn peer(last: u8) -> Peer {
         Peer::new(std::net::IpAddr::from([192, 0, 2, last]))
     }
@@ -142,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_whose_answer_waits_for_a_network_holds_no_turn() {
-        let answering = Arc::new(Answering { turns: Runs::one_at_a_time(), ..Answering::default() });
+        let answering = Arc::new(Answering { turns: Runs::one_at_a_time(), ..answering() });
         let (tell, network) = oneshot::channel::<()>();
         let (begin, begun) = oneshot::channel();
         let slow = tokio::spawn({
@@ -166,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_that_wait_for_a_network_leave_room_to_others() {
-        let answering = Arc::new(Answering::default());
+        let answering = Arc::new(answering());
         let (tell, network) = tokio::sync::watch::channel(false);
         let (begin, mut begun) = tokio::sync::mpsc::unbounded_channel();
         let waiting = |last: u8, bytes: usize| {
@@ -200,14 +204,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_ends_with_work_that_panics() {
-        let answering = Answering { turns: Runs::one_at_a_time(), ..Answering::default() };
+        let answering = Answering { turns: Runs::one_at_a_time(), ..answering() };
         assert!(answering.answer(peer(1), 100, || panic!("a defect")).await.is_none());
         assert!(answering.answer(peer(2), 100, zeros(7)).await.is_some());
     }
 
     #[tokio::test]
     async fn answers_that_are_not_sent_take_room_and_one_address_leaves_half_of_it() {
-        let (answering, long) = (Answering::default(), LONG_BYTES / 4);
+        let (answering, long) = (answering(), LONG_BYTES / 4);
         let mut unsent = Vec::new();
         for _ in 0..2 {
             unsent.push(answering.answer(peer(1), long, zeros(long)).await.unwrap());
@@ -227,7 +231,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_is_longer_than_expected_takes_more_room_or_is_dropped() {
-        let answering = Answering::default();
+        let answering = answering();
         let answer = answering.answer(peer(1), 100, zeros(SHORT_BYTES / 4)).await.unwrap();
         assert!(answer.held.bytes() >= SHORT_BYTES / 4);
         assert!(answering.answer(peer(1), 100, zeros(SHORT_BYTES / 2)).await.is_none());

@@ -9,6 +9,7 @@ use alloy_primitives::{B256, keccak256};
 use futures::future::BoxFuture;
 use quick_cache::sync::Cache;
 use rootlight::types::{Asker, BlockRef};
+use rootlight_limits::Limits;
 use rootlight_limits::caller_id::Peer;
 use rootlight_p2p::message::{Items, Message, Parent, Push, Request, Status, list_payload};
 use rootlight_p2p::rlpx::{HandshakeSecrets, MAX_FRAME_SENT, NodeId, RANDOM_BYTES};
@@ -89,6 +90,7 @@ struct Server {
 }
 
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
+    let answering = Answering::new(identity.limits().work().clone());
     let server = Arc::new(Server {
         identity,
         chain,
@@ -96,7 +98,7 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
         pace: Pace::default(),
         shaking: Seats::new(SHAKING),
         ready: Seats::new(READY),
-        answering: Arc::default(),
+        answering: Arc::new(answering),
         intakes: Intakes::default(),
     });
     // Connections end with the server.
@@ -126,10 +128,10 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
 struct Intakes(Mutex<BTreeMap<Asker, Intake>>);
 
 impl Intakes {
-    fn of(&self, asker: Asker) -> Intake {
+    fn of(&self, asker: Asker, limits: &Limits) -> Intake {
         let mut each = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         each.retain(|_, intake| intake.is_used());
-        each.entry(asker).or_insert_with(|| Intake::of_served_address(UNREAD_EACH)).clone()
+        each.entry(asker).or_insert_with(|| Intake::of_served_address(limits, UNREAD_EACH)).clone()
     }
 }
 
@@ -170,7 +172,7 @@ impl Server {
             chain: self.chain.clone(),
             answering: self.answering.clone(),
             seen: Seen::default(),
-            intake: self.intakes.of(peer.asker()),
+            intake: self.intakes.of(peer.asker(), self.identity.limits()),
             peer,
             seat: OnceLock::new(),
         }

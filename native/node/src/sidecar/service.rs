@@ -9,7 +9,7 @@ use rootlight::light::SyncOptions;
 use rootlight::rpc::{Message, News};
 use rootlight_limits::budget::Held;
 use rootlight_server::bans::HostBans;
-use rootlight_server::service::{Caller, Health, HeldReply, Service, Vitals};
+use rootlight_server::service::{Caller, Counts, Health, HeldReply, Service, Vitals};
 use rootlight_upstream::SharedUpstream;
 use tokio::sync::watch;
 
@@ -110,6 +110,10 @@ impl Drop for SidecarService {
 impl Service for SidecarService {
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
         self.parts.light.answer_to(caller, message)
+    }
+
+    fn counts(&self) -> Counts {
+        self.parts.light.counts()
     }
 
     fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {

@@ -34,7 +34,7 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
-/// The labels: [`BATCH`], [`OTHER`] and the methods of the table by name.
+/// The labels: [`BATCH`], [`OTHER`] and the methods of the table by name. Static, because the table never changes.
 static LABELS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut names: Vec<&'static str> = methods().map(|method| method.name).collect();
     names.sort_unstable();
@@ -51,7 +51,7 @@ pub(super) fn place(message: &Message) -> usize {
     row.and_then(|row| names.binary_search(&row.name).ok()).map_or(1, |at| at.saturating_add(2))
 }
 
-/// How often a method was called since the start of the process.
+/// How often a method was called since the start of the server.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct MethodCount {
     /// The name in the method table; `batch` for messages with several calls, `other` for unknown methods.

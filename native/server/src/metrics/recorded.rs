@@ -1,6 +1,6 @@
 //! What is counted when it happens.
 
-use std::sync::LazyLock;
+use std::fmt;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -18,13 +18,6 @@ pub(super) const PREFIX: &str = "rootlight";
 
 /// Upper bounds of the buckets for verification, in seconds.
 const VERIFICATION: [f64; 8] = [0.000_1, 0.000_5, 0.002, 0.01, 0.05, 0.2, 1.0, 5.0];
-
-static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
-
-/// The metrics of this process.
-pub fn metrics() -> &'static Metrics {
-    &METRICS
-}
 
 /// What responses of upstreams are checked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +49,7 @@ impl Outcome {
     }
 }
 
-/// The counters of the process.
+/// The counters of a server and its service.
 pub struct Metrics {
     pub(super) registry: Registry,
     pub(super) messages: Messages,
@@ -88,8 +81,14 @@ pub struct Metrics {
     upstreams: Family<Vec<(&'static str, String)>, Counter>,
 }
 
-impl Metrics {
-    fn new() -> Self {
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
         let mut registry = Registry::with_prefix(PREFIX);
         let (messages, responses) = (Messages::new(&mut registry), Responses::new(&mut registry));
         let [answers, headers] = ["answers", "headers"].map(|kind| [("kind", kind)]);
@@ -145,7 +144,9 @@ impl Metrics {
             registry,
         }
     }
+}
 
+impl Metrics {
     /// How often each method was called.
     pub fn methods(&self) -> Vec<MethodCount> {
         self.messages.counts()
@@ -214,13 +215,13 @@ fn outcomes(
 
 /// A part of a gauge, which is taken back when this is dropped.
 #[derive(Debug)]
-pub struct Counted(&'static Gauge);
+pub struct Counted(Gauge);
 
 impl Counted {
     /// Counts one more.
-    pub(crate) fn one(gauge: &'static Gauge) -> Self {
+    pub(crate) fn one(gauge: &Gauge) -> Self {
         gauge.inc();
-        Self(gauge)
+        Self(gauge.clone())
     }
 }
 

@@ -1,6 +1,5 @@
-//! The state of the process when its metrics are asked for.
+//! The state of a server when its metrics are asked for.
 
-use std::sync::LazyLock;
 use std::time::Instant;
 
 use rootlight_limits::unix_time::unix_time;
@@ -8,8 +7,20 @@ use rootlight_limits::unix_time::unix_time;
 use crate::keys::Usage;
 use crate::service::{Health, Vitals};
 
-/// When the process started to count: its first use of metrics, at the start of the server.
-static START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), unix_time()));
+/// When a server started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started {
+    at: Instant,
+    /// Seconds since 1970.
+    unix: u64,
+}
+
+impl Started {
+    /// The server starts now.
+    pub(crate) fn now() -> Self {
+        Self { at: Instant::now(), unix: unix_time() }
+    }
+}
 
 /// The state that is not counted but read.
 #[derive(Debug)]
@@ -29,16 +40,10 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Begins to measure the time since the start.
-    pub(crate) fn begin() {
-        LazyLock::force(&START);
-    }
-
     /// Takes a sample.
-    pub(crate) fn new(health: Health, vitals: Vitals, keys: Vec<(String, Usage)>) -> Self {
-        let (start, started) = *START;
-        let (uptime, now) = (start.elapsed().as_secs_f64(), unix_time());
-        Self { health, vitals, keys, resident: resident(), uptime, started, now }
+    pub(crate) fn new(started: Started, health: Health, vitals: Vitals, keys: Vec<(String, Usage)>) -> Self {
+        let (uptime, now) = (started.at.elapsed().as_secs_f64(), unix_time());
+        Self { health, vitals, keys, resident: resident(), uptime, started: started.unix, now }
     }
 }
 

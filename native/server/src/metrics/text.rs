@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use super::recorded::{PREFIX, metrics};
+use super::recorded::{Metrics, PREFIX};
 use super::sample::Sample;
 use crate::service::UpstreamVitals;
 
@@ -24,13 +24,17 @@ type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge>;
 type Counters = Family<Labels, Counter>;
 
-/// All metrics of the process with the state of a sample, and those that a service adds.
+/// All metrics of a server with the state of a sample, and those that a service adds.
 ///
 /// # Errors
 /// None in practice: writing to a text does not fail.
-pub(crate) fn render(sample: &Sample, more: impl FnOnce(&mut Registry)) -> Result<String, fmt::Error> {
+pub(crate) fn render(
+    metrics: &Metrics,
+    sample: &Sample,
+    more: impl FnOnce(&mut Registry),
+) -> Result<String, fmt::Error> {
     let mut text = String::new();
-    encode_registry(&mut text, &metrics().registry)?;
+    encode_registry(&mut text, &metrics.registry)?;
     let mut registry = Registry::with_prefix(PREFIX);
     chain(&mut registry, sample);
     upstreams(&mut registry, &sample.vitals.upstreams);
@@ -149,6 +153,7 @@ fn keys(registry: &mut Registry, sample: &Sample) {
 mod tests {
     use std::time::Duration;
 
+    use super::super::sample::Started;
     use super::*;
     use crate::keys::Usage;
     use crate::service::{Health, Vitals};
@@ -156,7 +161,8 @@ mod tests {
     fn text(vitals: Vitals, keys: Vec<(String, Usage)>) -> String {
         let health =
             Health { ready: true, block_number: None, reason: None, log_index: None, provable_block: None };
-        render(&Sample::new(health, vitals, keys), |_| {}).unwrap()
+        let sample = Sample::new(Started::now(), health, vitals, keys);
+        render(&Metrics::default(), &sample, |_| {}).unwrap()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::types::BlockRef;
 use rootlight::types::rlp::Reader;
-use rootlight_limits::files;
+use rootlight_limits::{Limits, files};
 use rootlight_p2p::discovery;
 use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::{Parent, Push, Request, Status};
@@ -52,11 +52,12 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(240);
 /// File of the node key in a data folder.
 const KEY_FILE: &str = "node.key";
 
-/// Who we are among peers, and in which network.
+/// Who we are among peers, in which network, and the limits in which all that peers send counts.
 #[derive(Debug, Clone)]
 pub struct Identity {
     key: NodeKey,
     config: SessionConfig,
+    limits: Arc<Limits>,
 }
 
 /// Why there is no identity.
@@ -94,7 +95,7 @@ impl Identity {
             None => random_key()?,
             Some(folder) => kept_key(&folder.join(KEY_FILE))?,
         };
-        Ok(Self { key, config })
+        Ok(Self { key, config, limits: Limits::new() })
     }
 
     /// The identity with other limits than those of stock nodes, which drop what comes beyond them: for networks whose
@@ -103,6 +104,19 @@ impl Identity {
     pub fn with_limits(mut self, limits: RateLimits) -> Self {
         self.config.limits = limits;
         self
+    }
+
+    /// The same identity, whose connections count in these limits and not in some of their own.
+    #[must_use]
+    pub fn within(mut self, limits: Arc<Limits>) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The limits in which all that peers send counts.
+    #[must_use]
+    pub const fn limits(&self) -> &Arc<Limits> {
+        &self.limits
     }
 
     /// Our id.
@@ -224,7 +238,7 @@ impl PeerNode {
     #[must_use]
     pub fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
         let (set, state) = watch::channel(State::Dialling);
-        let (news, genesis) = (Arc::new(News::default()), identity.config.genesis_hash);
+        let (news, genesis) = (Arc::new(News::new(&identity.limits)), identity.config.genesis_hash);
         let dialling = tokio::spawn(keep_connected(identity, address.clone(), reach, set, news.clone()));
         Self { address, genesis, state, news, lacks: Lacks::default(), dialling }
     }
@@ -369,9 +383,9 @@ struct News {
     intake: Intake,
 }
 
-impl Default for News {
-    fn default() -> Self {
-        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: Intake::of_peer() }
+impl News {
+    fn new(limits: &Limits) -> Self {
+        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: Intake::of_peer(limits) }
     }
 }
 

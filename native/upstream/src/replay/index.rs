@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use alloy_primitives::{B256, Bytes, keccak256};
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::{Budget, Held};
 use serde_json::Value;
 
 use super::chain::Chain;
@@ -71,8 +71,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Reads all sources once.
-    pub(super) fn build(sources: Vec<Source>) -> Result<Self, ReplayError> {
+    /// Reads all sources once. The index takes its bytes from the budget.
+    pub(super) fn build(sources: Vec<Source>, budget: &Budget) -> Result<Self, ReplayError> {
         let mut index = Self {
             sources: Vec::new(),
             answers: HashMap::new(),
@@ -84,7 +84,7 @@ impl Index {
             source.lines(&mut |offset, text| {
                 let Ok(length) = u32::try_from(text.len()) else { return Ok(()) };
                 index.add(Place { source: number, offset, length }, text);
-                index.hold(source)
+                index.hold(source, budget)
             })?;
         }
         index.sources = sources;
@@ -92,11 +92,11 @@ impl Index {
     }
 
     /// Takes bytes from the recordings' budget as the index grows.
-    fn hold(&mut self, source: &Source) -> Result<(), ReplayError> {
+    fn hold(&mut self, source: &Source, budget: &Budget) -> Result<(), ReplayError> {
         let entries = self.answers.len().saturating_add(self.nodes.len()).saturating_add(self.chain.len());
         let bytes = entries.saturating_mul(ENTRY_BYTES);
         if bytes > self.held.bytes() {
-            source.hold(&mut self.held, HOLD_STEP)?;
+            source.hold(budget, &mut self.held, HOLD_STEP)?;
         }
         Ok(())
     }

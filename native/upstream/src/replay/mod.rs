@@ -21,9 +21,11 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
+use rootlight_limits::Limits;
+use rootlight_limits::budget::Held;
 use serde_json::Value;
 
-use super::{Upstream, UpstreamError, UpstreamResult};
+use super::{Upstream, UpstreamError, UpstreamResult, intake};
 use index::{Index, RequestKey};
 
 pub use source::ReplayError;
@@ -36,20 +38,28 @@ const QUESTION_CHARS: usize = 300;
 pub struct Replay {
     index: Arc<Index>,
     name: String,
+    limits: Arc<Limits>,
 }
 
 impl Replay {
     /// Opens a file or a folder.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReplayError> {
-        let path = path.as_ref();
-        let index = Index::build(source::open(path)?)?;
-        Ok(Self { index: Arc::new(index), name: format!("replay:{}", path.display()) })
+        Self::open_within(path, Limits::new())
+    }
+
+    /// Opens a file or a folder that counts in these limits.
+    pub fn open_within(path: impl AsRef<Path>, limits: Arc<Limits>) -> Result<Self, ReplayError> {
+        let (path, budget) = (path.as_ref(), limits.recordings());
+        let index = Arc::new(Index::build(source::open(path, budget)?, budget)?);
+        Ok(Self { index, name: format!("replay:{}", path.display()), limits })
     }
 
     /// Opens a gzip-compressed JSON-lines recording held in memory.
     pub fn from_gzip(name: &str, bytes: &[u8]) -> Result<Self, ReplayError> {
-        let index = Index::build(vec![source::gunzip(name, bytes)?])?;
-        Ok(Self { index: Arc::new(index), name: format!("replay:{name}") })
+        let limits = Limits::new();
+        let budget = limits.recordings();
+        let index = Arc::new(Index::build(vec![source::gunzip(name, bytes, budget)?], budget)?);
+        Ok(Self { index, name: format!("replay:{name}"), limits })
     }
 
     /// Number of recorded requests.
@@ -187,6 +197,10 @@ impl Upstream for Replay {
                 (0..count).map(|_| Err(UpstreamError::Transport(failure.to_string()))).collect()
             })
         })
+    }
+
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(async move { intake::hold(&self.limits, self.request(requests).await).await })
     }
 
     fn name(&self) -> &str {

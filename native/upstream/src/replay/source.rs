@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
-use rootlight_limits::budget::{self, Held};
+use rootlight_limits::budget::{Budget, Held};
 
 /// Bytes by which the buffer of a decompressed file grows.
 const STEP: usize = 1024 * 1024;
@@ -66,11 +66,11 @@ enum Kind {
     Memory(Vec<u8>, #[allow(dead_code)] Held),
 }
 
-/// Opens a file, or all files of a folder in the order of their names.
-pub(super) fn open(path: &Path) -> Result<Vec<Source>, ReplayError> {
+/// Opens a file, or all files of a folder in the order of their names. Decompressed files take their bytes from the budget.
+pub(super) fn open(path: &Path, budget: &Budget) -> Result<Vec<Source>, ReplayError> {
     let failed = |source| ReplayError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
-        return Ok(vec![open_file(path)?]);
+        return Ok(vec![open_file(path, budget)?]);
     }
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
@@ -84,32 +84,32 @@ pub(super) fn open(path: &Path) -> Result<Vec<Source>, ReplayError> {
         return Err(ReplayError::Empty(path.to_owned()));
     }
     files.sort();
-    files.iter().map(|file| open_file(file)).collect()
+    files.iter().map(|file| open_file(file, budget)).collect()
 }
 
-fn open_file(path: &Path) -> Result<Source, ReplayError> {
+fn open_file(path: &Path, budget: &Budget) -> Result<Source, ReplayError> {
     let failed = |source| ReplayError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(ReplayError::NotAFile(path.to_owned()));
     }
     let mut file = File::open(path).map_err(failed)?;
     if path.extension().is_some_and(|extension| extension == "gz") {
-        return decompress(path, &mut file);
+        return decompress(path, &mut file, budget);
     }
     Ok(Source { path: path.to_owned(), kind: Kind::File(Mutex::new(file)) })
 }
 
 /// Decompresses a gzip file into memory.
-pub(super) fn gunzip(name: &str, bytes: &[u8]) -> Result<Source, ReplayError> {
-    decompress(Path::new(name), &mut Cursor::new(bytes))
+pub(super) fn gunzip(name: &str, bytes: &[u8], budget: &Budget) -> Result<Source, ReplayError> {
+    decompress(Path::new(name), &mut Cursor::new(bytes), budget)
 }
 
-fn decompress(path: &Path, from: &mut dyn Read) -> Result<Source, ReplayError> {
+fn decompress(path: &Path, from: &mut dyn Read, budget: &Budget) -> Result<Source, ReplayError> {
     let (mut bytes, mut held) = (Vec::new(), Held::default());
     let mut decoder = MultiGzDecoder::new(from);
     loop {
         let part = decoder.by_ref().take(STEP as u64);
-        hold(path, &mut held, STEP)?;
+        hold(path, budget, &mut held, STEP)?;
         bytes.reserve_exact(STEP);
         let read = { part }.read_to_end(&mut bytes);
         let read = read.map_err(|source| ReplayError::Read { path: path.to_owned(), source })?;
@@ -122,8 +122,7 @@ fn decompress(path: &Path, from: &mut dyn Read) -> Result<Source, ReplayError> {
 }
 
 /// Takes bytes from the budget of all recordings.
-fn hold(path: &Path, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
-    let budget = budget::recordings();
+fn hold(path: &Path, budget: &Budget, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
     let more = budget.try_take(bytes);
     held.merge(more.ok_or_else(|| ReplayError::TooLarge { path: path.to_owned(), limit: budget.all() })?);
     Ok(())
@@ -131,8 +130,8 @@ fn hold(path: &Path, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
 
 impl Source {
     /// Takes bytes from the recordings' budget, for the index of this file.
-    pub(super) fn hold(&self, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
-        hold(&self.path, held, bytes)
+    pub(super) fn hold(&self, budget: &Budget, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
+        hold(&self.path, budget, held, bytes)
     }
 
     /// Calls `each` with the offset and text of every line.

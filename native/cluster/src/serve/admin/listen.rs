@@ -8,6 +8,7 @@ use axum::response::IntoResponse as _;
 use axum::{Router, middleware};
 use hyper_util::service::TowerToHyperService;
 use rootlight_server::few;
+use rootlight_server::service::Counts;
 use tokio::net::TcpListener;
 
 use super::reply::Refusal;
@@ -19,6 +20,7 @@ use super::{AdminParts, api, files, guard};
 pub struct AdminPage {
     listener: TcpListener,
     router: Router,
+    counts: Counts,
 }
 
 impl AdminPage {
@@ -29,12 +31,13 @@ impl AdminPage {
     pub async fn bind(port: u16, parts: AdminParts) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let state = Arc::new(State::from(parts));
+        let counts = state.service.counts();
         let router = api::routes(&state)
             .merge(files::routes())
             .fallback(|| std::future::ready(Refusal::NotFound.into_response()))
             .layer(middleware::from_fn(guard::sender))
             .with_state(state);
-        Ok(Self { listener, router })
+        Ok(Self { listener, router, counts })
     }
 
     /// The address.
@@ -47,6 +50,6 @@ impl AdminPage {
 
     /// Serves for ever. Requests end with this future.
     pub async fn serve(self) {
-        few::serve(self.listener, TowerToHyperService::new(self.router)).await;
+        few::serve(self.listener, &self.counts, TowerToHyperService::new(self.router)).await;
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rootlight_limits::unix_time::unix_time;
-use rootlight_server::metrics::{MethodCount, metrics};
+use rootlight_server::metrics::MethodCount;
 use rootlight_server::service::{Health, UpstreamVitals};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -127,7 +127,7 @@ impl Overview {
                 refusal: by(Decision::Refusal),
                 fallback: by(Decision::Fallback),
             },
-            methods: metrics().methods(),
+            methods: state.service.counts().metrics.methods(),
         }
     }
 }

@@ -17,7 +17,6 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::rpc::{Message, Reply, Response};
 use rootlight::types::BlockRef;
-use rootlight_limits::budget;
 use rootlight_node::light::LightService;
 use rootlight_server::metrics::register_counters;
 use rootlight_server::service::{Caller, HeldReply, Service as _};
@@ -109,7 +108,7 @@ impl KeptAnswers {
     ) -> HeldReply {
         if let Some(kept) = self.find(light, &question).await {
             let reply = Reply::to_one(question.id.clone(), Ok(kept.result.clone()));
-            if let Some(held) = budget::hold_answer(caller.peer.asker(), reply.bytes()).await {
+            if let Some(held) = light.limits().hold_answer(caller.peer.asker(), reply.bytes()).await {
                 return HeldReply { held, ..HeldReply::of(reply) };
             }
         }

@@ -123,11 +123,11 @@ impl Dialled {
 }
 
 /// A host that takes no notice.
-struct Visitor;
+struct Visitor(Intake);
 
 impl Host for Visitor {
     fn intake(&self) -> Intake {
-        Intake::of_peer()
+        self.0.clone()
     }
 
     fn pushed(&self, _: Push<'_>) {}
@@ -143,7 +143,8 @@ pub async fn visit(identity: &Identity, address: &PeerAddress, reach: Reach) -> 
 }
 
 async fn look_in(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
-    let link = node::dial(identity, address, reach, Arc::new(Visitor)).await?;
+    let visitor = Visitor(Intake::of_peer(identity.limits()));
+    let link = node::dial(identity, address, reach, Arc::new(visitor)).await?;
     let said = &link.peer;
     let snap = if said.hello.serves_snap() { snap_offer(&link).await } else { None };
     Ok(Visit {

@@ -1,0 +1,203 @@
+//! What the parts of one server share: its budgets of memory, and its threads for long work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::types::Asker;
+
+use crate::budget::{Budget, Held, SMALL_ANSWER, Shared};
+use crate::priority::LongWork;
+
+const MIB: usize = 1 << 20;
+
+/// Request bodies and WebSocket messages that are being read or answered. Six of the longest (5 MiB) fit at the same
+/// time; parsing one takes about as much memory again. Half is for one caller.
+const REQUESTS: [usize; 2] = [32 * MIB, 16 * MIB];
+
+/// Answers that are being computed or that clients have not received yet. Four of the longest (10 MiB) fit at the
+/// same time; computing one takes about as much memory again. What one caller leaves is enough for the longest answer, so
+/// that a run of another caller does not wait for unread answers of the first one.
+const ANSWERS: [usize; 2] = [48 * MIB, 36 * MIB];
+
+/// Responses of upstreams from their first byte until they are verified. The longest fits twice, which is what
+/// parsing it needs, together with many of usual length.
+const UPSTREAMS: usize = 64 * MIB;
+
+/// Bytes of the budget of upstream responses that one source can take. The longest response of a source (16 MiB) fits
+/// twice, and the rest is enough for the longest response of another source.
+pub const OF_ONE_SOURCE: usize = 36 * MIB;
+
+/// Bytes of the budget of upstream responses that all peers can take together: anybody can be a peer. The rest is enough
+/// for the longest response of an upstream that the user has chosen.
+const PEERS: usize = 40 * MIB;
+
+/// Bytes of the budget of upstream responses that callers can take. The rest is enough for what the program itself needs, such
+/// as headers.
+const CALLERS: usize = 48 * MIB;
+
+/// Messages of the nodes that read the chain from this one: requests, and transactions on their way. Three of the longest
+/// messages (2 MiB) fit at the same time.
+const SERVED_PEERS: usize = 12 * MIB;
+
+/// Blocks and state that messages of light clients keep while they wait for responses of upstreams. One
+/// message keeps at most 48 MiB (`MAX_FACT_BYTES`).
+const FACTS: usize = 64 * MIB;
+
+/// All recordings that are read: the contents of compressed files, and the index of every file. Uncompressed files
+/// are read from disk, so only their index counts.
+const RECORDINGS: usize = 192 * MIB;
+
+/// The limits of one server, or of another program that reads the chain. A server hands them to its connections, its
+/// service, its upstreams and its peers; another server has its own.
+#[derive(Debug)]
+pub struct Limits {
+    requests: Shared,
+    answers: Shared,
+    upstreams: Arc<Budget>,
+    peers: Arc<Budget>,
+    callers: Arc<Budget>,
+    served_peers: Arc<Budget>,
+    facts: Budget,
+    recordings: Budget,
+    work: Arc<LongWork>,
+}
+
+impl Limits {
+    /// The limits of a new server.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        let shared = |[all, each]: [usize; 2]| Shared::new(all, each);
+        let budget = |bytes| Arc::new(Budget::new(bytes));
+        Arc::new(Self {
+            requests: shared(REQUESTS),
+            answers: shared(ANSWERS),
+            upstreams: budget(UPSTREAMS),
+            peers: budget(PEERS),
+            callers: budget(CALLERS),
+            served_peers: budget(SERVED_PEERS),
+            facts: Budget::new(FACTS),
+            recordings: Budget::new(RECORDINGS),
+            work: Arc::default(),
+        })
+    }
+
+    /// The budget of requests.
+    #[must_use]
+    pub const fn requests(&self) -> &Shared {
+        &self.requests
+    }
+
+    /// The budget of answers to clients.
+    #[must_use]
+    pub const fn answers(&self) -> &Budget {
+        self.answers.all()
+    }
+
+    /// The budget of upstream responses.
+    #[must_use]
+    pub const fn upstreams(&self) -> &Arc<Budget> {
+        &self.upstreams
+    }
+
+    /// The part of all peers in the budget of upstream responses.
+    #[must_use]
+    pub const fn peers(&self) -> &Arc<Budget> {
+        &self.peers
+    }
+
+    /// The part of all callers in the budget of upstream responses.
+    #[must_use]
+    pub const fn callers(&self) -> &Arc<Budget> {
+        &self.callers
+    }
+
+    /// The budget of what served peers send.
+    #[must_use]
+    pub const fn served_peers(&self) -> &Arc<Budget> {
+        &self.served_peers
+    }
+
+    /// The budget of blocks and state that messages of light clients keep.
+    #[must_use]
+    pub const fn facts(&self) -> &Budget {
+        &self.facts
+    }
+
+    /// The budget of recordings.
+    #[must_use]
+    pub const fn recordings(&self) -> &Budget {
+        &self.recordings
+    }
+
+    /// The threads that do long work.
+    #[must_use]
+    pub const fn work(&self) -> &Arc<LongWork> {
+        &self.work
+    }
+
+    /// Takes bytes of the budget for a finished answer to an asker, unless it is small: the way out of the server counts
+    /// small ones once the client has unsent answers. Returns `None` if clients have not received too many other answers.
+    pub async fn hold_answer(&self, asker: Asker, bytes: usize) -> Option<Held> {
+        if bytes <= SMALL_ANSWER {
+            return Some(Held::default());
+        }
+        self.hold_bytes(asker, bytes).await
+    }
+
+    /// As [`Self::hold_answer`], for an answer of any size.
+    pub async fn hold_bytes(&self, asker: Asker, bytes: usize) -> Option<Held> {
+        self.answers.take_soon(asker, bytes).await
+    }
+
+    /// Waits for bytes of the budget of answers for a run of an asker, as many as its answer may have; returns `None`
+    /// after `limit`.
+    pub async fn hold_run(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
+        self.answers.take_within(asker, bytes, limit).await
+    }
+
+    /// Whether somebody waits for bytes of the answer budget, or of a part of it that this asker can take. Clients of the
+    /// asker that do not read their answers must then make room.
+    #[must_use]
+    pub fn answers_contended(&self, asker: Asker) -> bool {
+        self.answers.is_contended(asker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers of one caller that nobody receives leave room for the longest answer of another, and those of its pages for
+    /// the longest of its programs.
+    #[tokio::test(start_paused = true)]
+    async fn runs_of_one_caller_leave_room_for_a_run_of_another() {
+        let (limits, limit, moment) = (Limits::new(), Duration::from_secs(5), Duration::from_millis(20));
+        let (greedy, other) = (Asker::from(1), Asker::from(2));
+        let pages = Asker { page: 1, ..greedy };
+        let unread = limits.hold_run(pages, 10 * MIB, limit).await.unwrap();
+        assert!(limits.hold_run(pages, 10 * MIB, moment).await.is_none());
+        assert!(limits.hold_run(greedy, 20 * MIB, moment).await.is_some());
+        drop(unread);
+        let mut held = limits.hold_run(greedy, 30 * MIB, limit).await.unwrap();
+        assert!(limits.hold_run(greedy, 10 * MIB, moment).await.is_none());
+        assert!(limits.hold_run(other, 10 * MIB, limit).await.is_some());
+        let waiting = limits.hold_run(greedy, 10 * MIB, limit);
+        tokio::pin!(waiting);
+        assert!(tokio::time::timeout(moment, waiting.as_mut()).await.is_err());
+        assert!(
+            limits.answers_contended(greedy) && !limits.answers_contended(other),
+            "clients of other addresses have time"
+        );
+        held.shrink_to(20 * MIB);
+        assert_eq!(waiting.await.unwrap().bytes(), 10 * MIB);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_server_takes_nothing_of_another() {
+        let (one, other, limit) = (Limits::new(), Limits::new(), Duration::from_secs(1));
+        let _spent = one.answers().try_take(one.answers().all()).unwrap();
+        assert!(one.hold_run(Asker::from(1), MIB, limit).await.is_none());
+        assert!(other.hold_run(Asker::from(1), MIB, limit).await.is_some());
+        assert_eq!(other.answers().taken(), 0);
+    }
+}
