@@ -35,8 +35,8 @@ const PROFILE: &str = "wasm";
 
 /// Every module, the smallest first. Sizes and their history: docs/wasm.md.
 pub(crate) const ARTEFACTS: [Artefact; 4] = [
-    // verify.js checks one document per call, so the speed of SHA-2 does not matter. serde_json at `s` takes 70 bytes more, and less time for
-    // each member of a list.
+    // verify.js checks one document per call, so the speed of SHA-2 does not matter. serde_json at `s` takes 70 bytes more,
+    // and less time for each member of a list.
     Artefact {
         name: "rootlight_verify",
         features: "verify,module",
