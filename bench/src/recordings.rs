@@ -37,7 +37,7 @@ pub fn mainnet_headers() -> Option<Vec<Vec<u8>>> {
     Some(headers.iter().map(rlp).collect())
 }
 
-/// Returns the same headers, built in by build.rs.
+/// Returns the same headers, built in by build.rs; `None` if it found no recordings.
 #[cfg(target_arch = "wasm32")]
 #[must_use]
 pub fn mainnet_headers() -> Option<Vec<Vec<u8>>> {

@@ -24,7 +24,7 @@ const LATENCY: u64 = 30;
 pub struct Replay {
     network: Arc<Network>,
     headers: Vec<Header>,
-    answers: RefCell<BTreeMap<String, Box<RawValue>>>,
+    responses: RefCell<BTreeMap<String, Box<RawValue>>>,
 }
 
 impl Replay {
@@ -35,7 +35,7 @@ impl Replay {
         let shape = |number| network.header_shape(number);
         let decode = |rlp: &Vec<u8>| Header::decode(rlp, &shape).expect("a recorded header");
         let headers = rlps.iter().map(decode).collect();
-        Self { headers, network: Arc::new(network), answers: RefCell::default() }
+        Self { headers, network: Arc::new(network), responses: RefCell::default() }
     }
 
     /// Synchronizes. Headers below the checkpoint are not requested, because the recording has none.
@@ -50,10 +50,10 @@ impl Replay {
             let now = Now { unix: last.timestamp, millis };
             match client.sync_next(0, now) {
                 SyncStep::Wait(pause) => millis += pause.max(1),
-                SyncStep::Fetch(calls) => {
+                SyncStep::Fetch(requests) => {
                     millis += LATENCY;
-                    let answers = calls.iter().map(|call| self.answer(call)).collect();
-                    client.sync_feed(0, answers, Now { unix: last.timestamp, millis });
+                    let responses = requests.iter().map(|request| self.respond(request)).collect();
+                    client.sync_feed(0, responses, Now { unix: last.timestamp, millis });
                 }
             }
             assert!(millis < 600_000, "{:?}", client.sync().fault());
@@ -63,25 +63,26 @@ impl Replay {
     }
 
     /// Responses are built once, so only the first round spends time on them.
-    fn answer(&self, call: &UpstreamRequest) -> UpstreamResponse {
-        let question = format!("{} {}", call.method, call.params);
-        if let Some(answer) = self.answers.borrow().get(&question) {
-            return Ok(answer.clone());
+    fn respond(&self, request: &UpstreamRequest) -> UpstreamResponse {
+        let key = format!("{} {}", request.method, request.params);
+        if let Some(response) = self.responses.borrow().get(&key) {
+            return Ok(response.clone());
         }
-        let text = match call.method {
+        let text = match request.method {
             "eth_blockNumber" => format!("\"{:#x}\"", self.headers[self.headers.len() - 1].number),
-            "rootlight_getHeaders" => self.batch(&call.params),
+            "rootlight_getHeaders" => self.headers_in(&request.params),
             _ => return Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() }),
         };
-        let answer = RawValue::from_string(text).expect("JSON");
-        self.answers.borrow_mut().insert(question, answer.clone());
-        Ok(answer)
+        let response = RawValue::from_string(text).expect("JSON");
+        self.responses.borrow_mut().insert(key, response.clone());
+        Ok(response)
     }
 
-    fn batch(&self, params: &str) -> String {
+    fn headers_in(&self, params: &str) -> String {
         let params: [String; 2] = serde_json::from_str(params).expect("two quantities");
         let [from, count] = params.map(|text| u64::from_str_radix(&text[2..], 16).expect("a quantity"));
         let wanted = self.headers.iter().filter(|header| (from..from + count).contains(&header.number));
-        format!("\"{}\"", encode_headers(wanted.map(|header| (header, Some(&[][..])))))
+        let no_uncles: &[Header] = &[];
+        format!("\"{}\"", encode_headers(wanted.map(|header| (header, Some(no_uncles)))))
     }
 }

@@ -9,7 +9,7 @@ use crate::error::BlockError;
 /// Most topics of a log: the EVM has no instruction that writes more.
 pub(crate) const MAX_TOPICS: usize = 4;
 
-/// What is known of a block's place on the chain.
+/// How sure it is that a block is on the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proof {
     /// Only the source says that the block is on the chain.
@@ -19,7 +19,7 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// The value of the column.
+    /// The number in the column `blocks.proof`.
     pub(crate) const fn code(self) -> i16 {
         match self {
             Self::Stated => 0,
@@ -27,7 +27,7 @@ impl Proof {
         }
     }
 
-    /// The meaning of the column. Any value but 1 counts as the weaker level.
+    /// Reads the column `blocks.proof`. Any number but 1 counts as the weaker level.
     pub(crate) const fn of_code(code: i16) -> Self {
         match code {
             1 => Self::Verified,
@@ -61,18 +61,18 @@ impl MatchedBlock {
         network: &Network,
     ) -> Result<Self, BlockError> {
         let number = header.number;
-        let body = |error| BlockError::Body { number, error };
-        check_transactions(&header, &transactions, network).map_err(body)?;
-        check_receipts(&header, &receipts, network).map_err(body)?;
+        let mismatch = |error| BlockError::Body { number, error };
+        check_transactions(&header, &transactions, network).map_err(mismatch)?;
+        check_receipts(&header, &receipts, network).map_err(mismatch)?;
         if receipts.len() != transactions.len() {
             let (receipts, transactions) = (receipts.len(), transactions.len());
             return Err(BlockError::Count { number, receipts, transactions });
         }
-        let topics = receipts.iter().flat_map(|receipt| &receipt.logs).map(|log| log.topics.len());
-        let (logs, most) =
-            topics.fold((0_usize, 0), |(count, most), topics| (count.saturating_add(1), topics.max(most)));
-        if most > MAX_TOPICS {
-            return Err(BlockError::Topics { number, found: most });
+        let topic_counts = receipts.iter().flat_map(|receipt| &receipt.logs).map(|log| log.topics.len());
+        let (logs, most_topics) = topic_counts
+            .fold((0_usize, 0), |(logs, most), topics| (logs.saturating_add(1), topics.max(most)));
+        if most_topics > MAX_TOPICS {
+            return Err(BlockError::Topics { number, found: most_topics });
         }
         let sender = |(index, transaction): (usize, &Transaction)| {
             let sender = transaction.recover_sender(network.chain_id);

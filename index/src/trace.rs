@@ -8,8 +8,8 @@ use crate::error::TraceError;
 /// Most traces of a block: the gas of a block pays for some ten thousand calls.
 pub const MAX_BLOCK_TRACES: usize = 65_536;
 
-/// Most bytes of the traces of a block, counted as [`Trace::bytes`]. Each call may pass on a long input at no cost of its
-/// own, so a block may have more; such traces are left out.
+/// Most bytes of the traces of a block, counted as [`Trace::bytes`]. Passing the same input on costs no gas per byte,
+/// so a block can exceed this. Its traces are then not stored at all.
 pub const MAX_BLOCK_TRACE_BYTES: usize = 12 * 1024 * 1024;
 
 /// Bytes of a trace beside its data, approximately.
@@ -18,7 +18,7 @@ const FIXED_BYTES: usize = 300;
 /// Longest error text, in bytes; a longer one is cut.
 const MAX_ERROR_BYTES: usize = 1_024;
 
-/// What a trace is about.
+/// The operation that is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceKind {
     /// CALL, or the transaction's own call.
@@ -48,7 +48,7 @@ impl TraceKind {
         Self::Destruction,
     ];
 
-    /// The value of the column.
+    /// The text in the column `traces.kind`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,17 +89,17 @@ pub struct TraceOutcome {
 pub struct Trace {
     /// Index of the transaction in the block.
     pub transaction: u32,
-    /// Path from the transaction's own call, which has an empty one.
+    /// Path from the transaction's own call, which has an empty one; `traceAddress` in JSON.
     pub address: Vec<u32>,
     /// Number of traces directly below.
     pub subtraces: u32,
-    /// What it is about.
+    /// The operation.
     pub kind: TraceKind,
     /// The caller or creator; the contract that destructs itself.
     pub from: Address,
     /// The account that is called; the contract that was created; who gets the balance of a contract that destructs itself.
     pub to: Option<Address>,
-    /// In wei; of a self-destruction the balance.
+    /// Wei that were passed on; for a self-destruction, the contract's balance.
     pub value: U256,
     /// Gas that was passed on; `None` for a self-destruction.
     pub gas: Option<u64>,
@@ -122,13 +122,13 @@ impl Trace {
     }
 }
 
-/// The traces of a block, which belong to its transactions; whether the calls below a transaction's own were made, nothing
-/// proves. Only [`Self::check`] and [`Self::too_long`] make them.
+/// The traces of a block. Only the outermost call of each transaction is checked against the block; the calls below it are
+/// the source's word. Only [`Self::check`] and [`Self::too_long`] make them.
 #[derive(Debug, Clone)]
 pub struct BlockTraces(Option<Vec<Trace>>);
 
 impl BlockTraces {
-    /// The block has more traces than are stored.
+    /// Marks a block whose traces exceed the limits.
     #[must_use]
     pub const fn too_long() -> Self {
         Self(None)
@@ -153,13 +153,14 @@ impl BlockTraces {
         }
         let mut rest = traces.iter().peekable();
         for index in 0..block.transactions().len() {
-            let own = std::iter::from_fn(|| {
+            let of_transaction = std::iter::from_fn(|| {
                 rest.next_if(|trace| usize::try_from(trace.transaction).is_ok_and(|at| at == index))
             });
-            let own: Vec<&Trace> = own.collect();
+            let of_transaction: Vec<&Trace> = of_transaction.collect();
             let wrong = || TraceError::Transaction { number, index };
-            let first = own.first().filter(|first| is_of(first, block, index)).ok_or_else(wrong)?;
-            if !first.address.is_empty() || !is_tree(&own) {
+            let first =
+                of_transaction.first().filter(|first| is_of(first, block, index)).ok_or_else(wrong)?;
+            if !first.address.is_empty() || !is_tree(&of_transaction) {
                 return Err(TraceError::Order { number, index });
             }
         }
@@ -198,14 +199,14 @@ fn is_of(trace: &Trace, block: &MatchedBlock, index: usize) -> bool {
 
 /// Whether each trace but the first has one above it, and all are in the order of their calls.
 fn is_tree(traces: &[&Trace]) -> bool {
-    // The path of the trace before: a later trace is below one of its parts.
+    // The previous trace's path. The parent of the next trace is a prefix of it.
     let mut path: &[u32] = &[];
     traces.iter().skip(1).all(|trace| {
         let Some((last, above)) = trace.address.split_last() else { return false };
-        let known = path.starts_with(above);
-        let later = path.get(above.len()).is_none_or(|before| before < last);
+        let parent_known = path.starts_with(above);
+        let in_order = path.get(above.len()).is_none_or(|before| before < last);
         path = &trace.address;
-        known && later
+        parent_known && in_order
     })
 }
 

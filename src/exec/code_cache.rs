@@ -15,7 +15,7 @@ pub trait CodeCache {
     fn keep(&self, hash: B256, code: ReadyCode);
 }
 
-/// A cache that the host provides for all threads.
+/// A [`CodeCache`] that threads can share. The host provides it.
 pub trait SharedCodes: CodeCache + Debug + Send + Sync {}
 
 impl<T: CodeCache + Debug + Send + Sync> SharedCodes for T {}

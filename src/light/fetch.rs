@@ -8,7 +8,7 @@ use super::{
     plan, prove,
     store::{FactStore, Known, Location},
     sync::Observation,
-    upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
+    upstream::{RequestFailure, UpstreamRequest},
     upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, METHOD_NOT_FOUND, UpstreamFetch},
 };
 use crate::{state::Fact, types::BlockRef};
@@ -85,15 +85,6 @@ impl Fetch {
     pub fn hand_to_spare(&mut self) {
         if let Some(spare) = self.others.pop_front() {
             self.others.push_front(core::mem::replace(&mut self.current.upstream, spare));
-        }
-    }
-
-    /// Takes the responses to [`Self::requests`] from an iterator, in order.
-    pub fn feed(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
-        for index in 0..self.current.requests().len() {
-            if let Some(response) = responses.next() {
-                self.current.take_response(index, response);
-            }
         }
     }
 

@@ -60,7 +60,7 @@ pub struct FactStore {
     pub(crate) asker: Asker,
     /// Facts that no upstream could prove for the message being answered.
     pub(crate) refused: Facts,
-    /// Those of them that an upstream has no method for.
+    /// Facts in `refused` for which an upstream lacks the RPC method.
     #[cfg(feature = "local")]
     pub(crate) unserved: Facts,
     /// Blocks that were executed here for the message being answered.

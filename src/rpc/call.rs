@@ -1,6 +1,6 @@
 //! `eth_call` and `eth_estimateGas`: local execution on proven state.
 
-use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 
 use alloy_primitives::{B256, U256, hex};
 
@@ -18,7 +18,7 @@ use crate::{
         BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallPolicy, CallStop, Estimate,
         HaltReason, OverrideError, RunLimits, call, estimate,
     },
-    state::{Fact, Facts, StateError, StateKey, StateOverride, StateReader},
+    state::{Fact, Facts, StateError, StateKey, StateOverride},
     types::{BlockRef, Header, SealedHeader, json::Quantity},
 };
 
@@ -69,21 +69,9 @@ impl Place {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
-        let limits = RunLimits { codes: view.codes(), is_attempt: view.is_attempt(), ..RunLimits::default() };
-        self.run_on(view, &*view.state(&self.header)?, limits, run)
-    }
-
-    /// As [`Self::run`], on another reader of the same state.
-    fn run_on<T>(
-        &self,
-        view: &dyn View,
-        state: &dyn StateReader,
-        limits: RunLimits<'_>,
-        run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
-    ) -> Result<T, Failure> {
-        let number = self.environment.number;
+        let (number, state) = (self.environment.number, view.state(&self.header)?);
         let context = CallContext {
-            state,
+            state: &*state,
             hashes: &Ancestors { view, number, parent: self.parent },
             block: &self.environment,
             rules: view.network().rules(number),
@@ -91,21 +79,25 @@ impl Place {
         };
         let interrupt = || view.interrupted();
         let CallPolicy { gas_cap, checks_funds, .. } = view.policy();
-        let limits = RunLimits { interrupt: &interrupt, gas_cap, checks_funds, ..limits };
+        let limits = RunLimits {
+            codes: view.codes(),
+            is_attempt: view.is_attempt(),
+            interrupt: &interrupt,
+            gas_cap,
+            checks_funds,
+            ..RunLimits::default()
+        };
         run(&context, &limits).map_err(|stop| self.failure(view, stop))
-    }
-
-    fn failure(&self, view: &dyn View, stop: CallStop) -> Failure {
-        match stop {
-            CallStop::Lacking(keys) => self.lacking(view, keys),
-            CallStop::Override(OverrideError::Precompile(_)) => ParamError::OverridePrecompile.into(),
-            stop => Failure::Stop(Stop::Refused(refusal(stop))),
-        }
     }
 
     /// Turns missing keys into missing facts. For data of ancestors, the view tells which facts are missing or
     /// refuses.
-    fn lacking(&self, view: &dyn View, keys: BTreeSet<StateKey>) -> Failure {
+    fn failure(&self, view: &dyn View, stop: CallStop) -> Failure {
+        let keys = match stop {
+            CallStop::Lacking(keys) => keys,
+            CallStop::Override(OverrideError::Precompile(_)) => return ParamError::OverridePrecompile.into(),
+            stop => return Failure::Stop(Stop::Refused(refusal(stop))),
+        };
         let block = BlockRef { number: self.header.number, hash: self.header.hash() };
         let mut facts = Facts::new();
         for key in keys {
@@ -220,15 +212,17 @@ fn reverted(view: &dyn View, data: alloy_primitives::Bytes) -> RpcError {
 pub(super) fn keys_of_call(
     view: &dyn View,
     params: Params<'_>,
-) -> Result<(BlockHeader, BTreeSet<StateKey>), Failure> {
+) -> Result<(BlockHeader, alloc::collections::BTreeSet<StateKey>), Failure> {
     let (message, param, overrides) = arguments(view, params)?;
     let place = Place::inside(block(view, &param)?);
-    let state = view.state(&place.header)?;
-    let noting = crate::state::NotingState::new(&*state);
-    // Code that is found in a cache would not be noted.
-    let limits = RunLimits::default();
-    place.run_on(view, &noting, limits, |context, limits| call(context, &message, &overrides, limits))?;
-    let mut keys = noting.into_keys();
+    let mut keys = place.run(view, |context, limits| {
+        let noting = crate::state::NotingState::new(context.state);
+        let context = CallContext { state: &noting, ..*context };
+        // Code that is found in a cache would not be noted.
+        let limits = RunLimits { codes: None, is_attempt: false, ..*limits };
+        call(&context, &message, &overrides, &limits)?;
+        Ok(noting.into_keys())
+    })?;
     // An estimate also reads the sender's balance.
     keys.extend(message.from.map(StateKey::Account));
     Ok((place.header, keys))

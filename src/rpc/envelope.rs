@@ -7,6 +7,7 @@ use alloc::{
     borrow::{Cow, ToOwned},
     boxed::Box,
     string::String,
+    vec,
     vec::Vec,
 };
 use core::fmt;
@@ -25,15 +26,15 @@ use crate::types::json::{MembersError, for_each_member};
 /// Most parameters of a call that are read; no method takes nearly as many.
 const MAX_PARAMS: usize = 32;
 
-/// The text of one message of a caller, split into calls.
-#[derive(Debug)]
-pub(super) enum Envelope {
-    /// A single call, or the error that answers it.
-    Single(Entry),
-    /// A batch in the order received; never empty.
-    Batch(Vec<Entry>),
-    /// `[]`: answered by `[]`, as the reference does.
-    EmptyBatch,
+/// The form of a message.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// One request.
+    Single,
+    /// A list of requests. An empty one is answered by `[]`, as the reference does.
+    Batch,
+    /// No JSON-RPC.
+    Unusable(EnvelopeError),
 }
 
 /// A member of a message: a call, or the reason why it is not a valid one.
@@ -100,48 +101,40 @@ fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersErro
     Ok(fits.then_some(members))
 }
 
-impl Envelope {
-    /// Splits the bytes of one HTTP body or WebSocket message.
-    ///
-    /// # Errors
-    /// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, nested deeper
-    /// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
-    pub(super) fn parse(bytes: &[u8], max_batch: usize) -> Result<Self, EnvelopeError> {
-        check_depth(bytes)?;
-        if let Some(message) = Self::read_once(bytes, max_batch) {
-            return Ok(message);
-        }
-        let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
-        match raw.get().as_bytes().first() {
-            Some(b'{') => Ok(Self::Single(Entry::parse(raw))),
-            Some(b'[') => {
-                let members = at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)?;
-                match members {
-                    Some(members) if members.is_empty() => Ok(Self::EmptyBatch),
-                    Some(members) => Ok(Self::Batch(members.into_iter().map(Entry::parse).collect())),
-                    None => Err(EnvelopeError::BatchTooLarge { max: max_batch }),
-                }
-            }
-            _ => Err(EnvelopeError::NotARequest),
-        }
+/// Splits the bytes of one HTTP body or WebSocket message into its requests, in the order received.
+///
+/// # Errors
+/// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, nested deeper
+/// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
+pub(super) fn parse(bytes: &[u8], max_batch: usize) -> Result<(Kind, Vec<Entry>), EnvelopeError> {
+    check_depth(bytes)?;
+    if let Some(message) = read_once(bytes, max_batch) {
+        return Ok(message);
     }
-
-    /// Reads a message in one pass. Returns `None` for a message with any fault; reading it member by member tells where
-    /// the fault is. Browser modules have no room for batches here, which their callers do not send.
-    fn read_once(bytes: &[u8], max_batch: usize) -> Option<Self> {
-        let text = core::str::from_utf8(bytes).ok()?;
-        match bytes.trim_ascii_start().first()? {
-            b'{' => Some(Self::Single(Entry::of(&serde_json::from_str(text).ok()?))),
-            b'[' => Self::read_batch_once(text, max_batch),
-            _ => None,
-        }
+    let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
+    match raw.get().as_bytes().first() {
+        Some(b'{') => Ok((Kind::Single, vec![Entry::parse(raw)])),
+        Some(b'[') => match at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)? {
+            Some(members) => Ok((Kind::Batch, members.into_iter().map(Entry::parse).collect())),
+            None => Err(EnvelopeError::BatchTooLarge { max: max_batch }),
+        },
+        _ => Err(EnvelopeError::NotARequest),
     }
+}
 
-    fn read_batch_once(text: &str, max_batch: usize) -> Option<Self> {
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let entries = reader.deserialize_seq(Calls { max: max_batch }).ok()?;
-        reader.end().ok()?;
-        Some(if entries.is_empty() { Self::EmptyBatch } else { Self::Batch(entries) })
+/// Reads a message in one pass. Returns `None` for a message with any fault; reading it member by member tells where
+/// the fault is.
+fn read_once(bytes: &[u8], max_batch: usize) -> Option<(Kind, Vec<Entry>)> {
+    let text = core::str::from_utf8(bytes).ok()?;
+    match bytes.trim_ascii_start().first()? {
+        b'{' => Some((Kind::Single, vec![Entry::of(&serde_json::from_str(text).ok()?)])),
+        b'[' => {
+            let mut reader = serde_json::Deserializer::from_str(text);
+            let entries = reader.deserialize_seq(Calls { max: max_batch }).ok()?;
+            reader.end().ok()?;
+            Some((Kind::Batch, entries))
+        }
+        _ => None,
     }
 }
 
@@ -321,8 +314,8 @@ pub(super) fn write_answer(text: &mut String, id: &Id, outcome: &Outcome) -> boo
 
 /// The id of a single call; [`Id::Unknown`] for a batch, and for a message that cannot be read.
 pub fn single_id(message: &[u8]) -> Id {
-    match Envelope::parse(message, 0) {
-        Ok(Envelope::Single(entry)) => entry.id,
+    match parse(message, 0) {
+        Ok((Kind::Single, entries)) => entries.into_iter().next().map_or(Id::Unknown, |entry| entry.id),
         _ => Id::Unknown,
     }
 }
@@ -379,16 +372,14 @@ mod tests {
                 "{refused}"
             );
             let batch = alloc::format!("[{},{}]", call(&long), call("1"));
-            let Ok(Envelope::Batch(entries)) = Envelope::parse(batch.as_bytes(), 2) else {
-                panic!("a batch")
-            };
+            let Ok((Kind::Batch, entries)) = parse(batch.as_bytes(), 2) else { panic!("a batch") };
             assert!(matches!(entries[0].id, Id::TooLong) && entries[1].call.is_ok());
         }
     }
 
     fn single(text: &str) -> Entry {
-        match Envelope::parse(text.as_bytes(), BATCH_LIMIT).unwrap() {
-            Envelope::Single(entry) => entry,
+        match parse(text.as_bytes(), BATCH_LIMIT).unwrap() {
+            (Kind::Single, mut entries) if entries.len() == 1 => entries.remove(0),
             other => panic!("not a single call: {other:?}"),
         }
     }
@@ -407,14 +398,11 @@ mod tests {
     fn long_lists_are_not_kept() {
         let many = alloc::format!("{}0", "0,".repeat(100_000));
         let call = alloc::format!(r#"{{"id":1,"method":"eth_call","params":[{many}]}}"#);
-        let Ok(Envelope::Single(entry)) = Envelope::parse(call.as_bytes(), BATCH_LIMIT) else {
-            panic!("a call")
-        };
-        assert!(matches!(entry.call, Err(RpcError::ParameterCount)));
+        assert!(matches!(single(&call).call, Err(RpcError::ParameterCount)));
         let batch = alloc::format!("[{many}]");
-        let parsed = Envelope::parse(batch.as_bytes(), BATCH_LIMIT);
+        let parsed = parse(batch.as_bytes(), BATCH_LIMIT);
         assert!(matches!(parsed, Err(EnvelopeError::BatchTooLarge { max: BATCH_LIMIT })));
-        assert!(matches!(Envelope::parse(b"[1,2", BATCH_LIMIT), Err(EnvelopeError::Parse)));
+        assert!(matches!(parse(b"[1,2", BATCH_LIMIT), Err(EnvelopeError::Parse)));
     }
 
     #[test]
@@ -479,22 +467,21 @@ mod tests {
     #[test]
     fn payloads_that_are_not_requests_are_refused() {
         for text in ["", "{", "nonsense", "{} x", "\u{7f}", r#"{"id":1,}"#] {
-            assert_eq!(Envelope::parse(text.as_bytes(), 50).unwrap_err().code(), -32700, "{text}");
+            assert_eq!(parse(text.as_bytes(), 50).unwrap_err().code(), -32700, "{text}");
         }
         for text in ["5", "\"x\"", "null", "true"] {
-            assert_eq!(Envelope::parse(text.as_bytes(), 50).unwrap_err().code(), -32600, "{text}");
+            assert_eq!(parse(text.as_bytes(), 50).unwrap_err().code(), -32600, "{text}");
         }
-        assert_eq!(Envelope::parse(&[0x22, 0xff, 0x22], 50).unwrap_err().code(), -32700);
+        assert_eq!(parse(&[0x22, 0xff, 0x22], 50).unwrap_err().code(), -32700);
         let deep = "[".repeat(100_000);
-        assert_eq!(Envelope::parse(deep.as_bytes(), 50).unwrap_err().code(), -32600);
+        assert_eq!(parse(deep.as_bytes(), 50).unwrap_err().code(), -32600);
     }
 
     /// Only the nesting of the JSON counts, not brackets inside strings.
     #[test]
     fn brackets_in_strings_do_not_count_as_nesting() {
-        let params = |text: &str| {
-            Envelope::parse(alloc::format!(r#"{{"id":1,"method":"m","params":[{text}]}}"#).as_bytes(), 50)
-        };
+        let params =
+            |text: &str| parse(alloc::format!(r#"{{"id":1,"method":"m","params":[{text}]}}"#).as_bytes(), 50);
         let open = "[".repeat(MAX_DEPTH + 1);
         for text in [
             alloc::format!("\"{open}\""),
@@ -515,10 +502,11 @@ mod tests {
         let by_member = |text: &str| {
             let raw: &RawValue = serde_json::from_str(text).unwrap();
             match text.trim_start().starts_with('{') {
-                true => alloc::format!("{:?}", Envelope::Single(Entry::parse(raw))),
+                true => alloc::format!("{:?}", (Kind::Single, [Entry::parse(raw)])),
                 false => {
                     let members = at_most(3, raw.get()).unwrap().unwrap();
-                    alloc::format!("{:?}", Envelope::Batch(members.into_iter().map(Entry::parse).collect()))
+                    let entries: Vec<Entry> = members.into_iter().map(Entry::parse).collect();
+                    alloc::format!("{:?}", (Kind::Batch, entries))
                 }
             }
         };
@@ -532,26 +520,24 @@ mod tests {
         ];
         for call in calls {
             for text in [call.into(), alloc::format!("[{call},{call}]")] {
-                let once = Envelope::read_once(text.as_bytes(), 3).unwrap();
+                let once = read_once(text.as_bytes(), 3).unwrap();
                 assert_eq!(alloc::format!("{once:?}"), by_member(&text), "{text}");
             }
         }
-        assert!(matches!(Envelope::read_once(b" [ ] ", 3), Some(Envelope::EmptyBatch)));
+        assert!(matches!(read_once(b" [ ] ", 3), Some((Kind::Batch, entries)) if entries.is_empty()));
         let faults = ["", "5", "[5]", "[{}", "{} {}", "[{},]", "[{},{},{},{}]", "{\"id\":01}", "\u{c}{}"];
         for text in faults {
-            assert!(Envelope::read_once(text.as_bytes(), 3).is_none(), "{text}");
+            assert!(read_once(text.as_bytes(), 3).is_none(), "{text}");
         }
-        assert!(Envelope::read_once(b"{\"a\":\"\xff\"}", 3).is_none());
+        assert!(read_once(b"{\"a\":\"\xff\"}", 3).is_none());
     }
 
     #[test]
     fn a_batch_keeps_its_order_and_its_invalid_members() {
-        assert!(matches!(Envelope::parse(b"[]", 50), Ok(Envelope::EmptyBatch)));
-        let Ok(Envelope::Batch(members)) = Envelope::parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else {
-            panic!()
-        };
+        assert!(matches!(parse(b"[]", 50), Ok((Kind::Batch, entries)) if entries.is_empty()));
+        let Ok((Kind::Batch, members)) = parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else { panic!() };
         assert_eq!(members.iter().map(code).collect::<Vec<_>>(), [0, -32600, -32600]);
-        let too_many = Envelope::parse(br#"[{"id":1},{"id":2},{"id":3}]"#, 2).unwrap_err();
+        let too_many = parse(br#"[{"id":1},{"id":2},{"id":3}]"#, 2).unwrap_err();
         assert_eq!(
             too_many.to_string(),
             "Cannot dispatch batch requests. 2 is the max number of supported batch requests"

@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 use super::{beside::Part, prefetch::Prefetched};
 use super::{
     connection::Connection,
-    envelope::{Entry, Id, MAX_RESPONSE, Outcome},
+    envelope::{Entry, Id, Kind, MAX_RESPONSE, Outcome},
     error::RpcError,
-    message::{Kind, Message},
+    message::Message,
     method::{BRIEF_COST, Effect, Handler, Method},
     reply::{Reply, Response, weight},
     request::Request,

@@ -6,8 +6,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     dispatch::Dispatcher,
-    envelope::{Call, Entry, Envelope, Id},
-    error::{EnvelopeError, RpcError},
+    envelope::{Call, Entry, Id, Kind, parse},
+    error::RpcError,
 };
 
 /// A message whose calls name their rows of the method table.
@@ -18,26 +18,11 @@ pub struct Message {
     bytes: usize,
 }
 
-/// The form of a message.
-#[derive(Debug, Clone)]
-pub(super) enum Kind {
-    /// One request.
-    Single,
-    /// A list of requests.
-    Batch,
-    /// No JSON-RPC.
-    Unusable(EnvelopeError),
-}
-
 impl Message {
     /// Reads one HTTP body or WebSocket message. A batch has at most `max_batch` calls.
     pub fn read(bytes: &[u8], dispatcher: &Dispatcher, max_batch: usize) -> Self {
-        let (kind, entries) = match Envelope::parse(bytes, max_batch) {
-            Ok(Envelope::Single(entry)) => (Kind::Single, vec![entry]),
-            Ok(Envelope::Batch(entries)) => (Kind::Batch, entries),
-            Ok(Envelope::EmptyBatch) => (Kind::Batch, Vec::new()),
-            Err(error) => (Kind::Unusable(error), Vec::new()),
-        };
+        let read = parse(bytes, max_batch);
+        let (kind, entries) = read.unwrap_or_else(|error| (Kind::Unusable(error), Vec::new()));
         let mut message = Self { kind, entries, bytes: bytes.len() };
         for call in message.entries.iter_mut().filter_map(|entry| entry.call.as_mut().ok()) {
             call.row = dispatcher.find(&call.method);

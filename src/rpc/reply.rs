@@ -3,9 +3,9 @@
 use alloc::{string::String, vec, vec::Vec};
 
 use super::{
-    envelope::{Entry, Id, Outcome, write_answer},
+    envelope::{Entry, Id, Kind, Outcome, write_answer},
     error::RpcError,
-    message::{Kind, Message},
+    message::Message,
     method::{Effect, Method},
     notify::{News, news},
 };

@@ -159,7 +159,11 @@ impl Session {
         let mut responses = responses.into_iter();
         let later = self.fetches.split_off(self.due());
         let mut fed = core::mem::replace(&mut self.fetches, later);
-        fed.iter_mut().for_each(|fetch| fetch.feed(&mut responses));
+        for fetch in &mut fed {
+            for (index, response) in (0..fetch.current.requests().len()).zip(&mut responses) {
+                fetch.current.take_response(index, response);
+            }
+        }
         let frees_room = !fed.iter().all(|fetch| fetch.current.lacks_room());
         for mut fetch in fed {
             if frees_room && fetch.current.lacks_room() {

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, Bytes, keccak256};
 use thiserror::Error;
 
-/// A stored trie cannot be loaded.
+/// Why a stored trie cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -44,28 +44,28 @@ impl Trie {
     /// `known` returns whether the store holds a node; everything below a known node is known too.
     pub fn for_each_new(&self, known: &mut dyn FnMut(&B256) -> bool, put: &mut dyn FnMut(B256, Bytes)) {
         if let Some(top) = &self.top {
-            add(top, true, known, put);
+            store_new(top, true, known, put);
         }
     }
 }
 
-fn add(
+fn store_new(
     node: &TreeNode,
     at_root: bool,
     known: &mut dyn FnMut(&B256) -> bool,
     put: &mut dyn FnMut(B256, Bytes),
 ) {
-    let held = at_root || !node.is_embedded();
-    if held && known(&node.hash()) {
+    let has_entry = at_root || !node.is_embedded();
+    if has_entry && known(&node.hash()) {
         return;
     }
     for child in [&node.left, &node.right].into_iter().flatten() {
-        add(child, false, known, put);
+        store_new(child, false, known, put);
     }
     if let Some(Stored { bytes, long_hash: Some(hash) }) = &node.value {
         put(*hash, bytes.clone());
     }
-    if held {
+    if has_entry {
         put(node.hash(), Bytes::from(node.to_bytes()));
     }
 }
@@ -75,8 +75,8 @@ fn add(
 pub struct Loader<'a> {
     source: &'a dyn NodeSource,
     nodes: BTreeMap<B256, Loaded>,
-    /// Set if nodes may be missing and have been hashed before. The function is called from time to time and
-    /// returns whether to stop.
+    /// `None` if the source must be complete and is not trusted. Otherwise nodes may be missing, and the source has checked
+    /// the hashes of those that it has; the function is called from time to time and returns whether to stop.
     partial: Option<&'a dyn Fn() -> bool>,
 }
 
@@ -124,12 +124,12 @@ impl<'a> Loader<'a> {
         if root == EMPTY_ROOT {
             return Ok(Trie::new());
         }
-        let mut open = Vec::new();
-        self.open(root, MAX_PATH_BITS, &mut open)?;
+        let mut stack = Vec::new();
+        self.push(root, MAX_PATH_BITS, &mut stack)?;
         // Depth first. The stack holds at most two nodes per bit of the longest key.
-        while let Some(next) = open.last().cloned() {
-            if self.nodes.contains_key(&next.hash) || self.visit(&next, &mut open)? {
-                open.pop();
+        while let Some(next) = stack.last().cloned() {
+            if self.nodes.contains_key(&next.hash) || self.visit(&next, &mut stack)? {
+                stack.pop();
             }
         }
         Ok(Trie { top: self.nodes.get(&root).and_then(|loaded| loaded.node.clone()) })
@@ -142,12 +142,12 @@ impl<'a> Loader<'a> {
     }
 
     /// Puts a node on the stack, unless it has been loaded before.
-    fn open(&mut self, hash: B256, bits: usize, open: &mut Vec<Open>) -> Result<(), LoadError> {
+    fn push(&mut self, hash: B256, bits: usize, stack: &mut Vec<Open>) -> Result<(), LoadError> {
         if self.nodes.contains_key(&hash) {
             return Ok(());
         }
         match self.bytes(&hash) {
-            Ok(bytes) => open.push(Open { hash, bytes, bits }),
+            Ok(bytes) => stack.push(Open { hash, bytes, bits }),
             Err(LoadError::Walk(WalkError::Missing(_))) if self.partial.is_some() => {
                 self.nodes.insert(hash, Loaded::default());
             }
@@ -168,21 +168,21 @@ impl<'a> Loader<'a> {
     }
 
     /// Builds a node and returns `true` if its children are loaded; otherwise puts them on the stack.
-    fn visit(&mut self, at: &Open, open: &mut Vec<Open>) -> Result<bool, LoadError> {
+    fn visit(&mut self, at: &Open, stack: &mut Vec<Open>) -> Result<bool, LoadError> {
         let due = self.nodes.len().is_multiple_of(INTERRUPT_EVERY);
         if due && self.partial.is_some_and(|interrupted| interrupted()) {
             return Err(LoadError::Interrupted);
         }
         let node = parse_node(&at.bytes).map_err(|error| WalkError::Bad { hash: at.hash, error })?;
-        let below = at.bits.checked_sub(node.path.len().saturating_add(1));
-        let before = open.len();
+        let bits_left = at.bits.checked_sub(node.path.len().saturating_add(1));
+        let before = stack.len();
         for child in [node.left, node.right].into_iter().flatten() {
-            let bits = below.ok_or(LoadError::TooDeep(at.hash))?;
+            let bits = bits_left.ok_or(LoadError::TooDeep(at.hash))?;
             if let Child::Hash(hash) = child {
-                self.open(*hash, bits, open)?;
+                self.push(*hash, bits, stack)?;
             }
         }
-        if open.len() > before {
+        if stack.len() > before {
             return Ok(false);
         }
         let loaded = self.build(&at.hash, &node)?;
@@ -198,12 +198,12 @@ impl<'a> Loader<'a> {
     /// the node is embedded.
     fn build(&self, hash: &B256, node: &Node<'_>) -> Result<Loaded, LoadError> {
         let children = [self.child(hash, node.left)?, self.child(hash, node.right)?];
-        let below = || children.iter().flatten();
-        let above = below().map(|child| child.height.saturating_add(1)).max().unwrap_or(0);
-        let height = node.path.len().saturating_add(above);
+        let loaded = || children.iter().flatten();
+        let tallest = loaded().map(|child| child.height.saturating_add(1)).max().unwrap_or(0);
+        let height = node.path.len().saturating_add(tallest);
         let value = self.value(node.value)?;
         let lacks_value = value.is_none() && node.value != Value::None;
-        let whole = !lacks_value && below().all(|child| child.whole);
+        let whole = !lacks_value && loaded().all(|child| child.whole);
         let [left, right] = children.map(|child| child.and_then(|child| child.node));
         if value.is_none() && left.is_none() && right.is_none() {
             // In a complete source such a node is invalid. In a partial one nothing of the node is available.

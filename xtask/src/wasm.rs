@@ -35,8 +35,8 @@ const PROFILE: &str = "wasm";
 
 /// Every module, the smallest first. Sizes and their history: docs/wasm.md.
 pub(crate) const ARTEFACTS: [Artefact; 4] = [
-    // One document is checked at a time: SHA-2 is optimised for size. serde_json at `s` takes 70 bytes more, and less time for
-    // each member of a list.
+    // verify.js checks one document per call, so the speed of SHA-2 does not matter. serde_json at `s` takes 70 bytes more,
+    // and less time for each member of a list.
     Artefact {
         name: "rootlight_verify",
         features: "verify,module",
@@ -46,7 +46,8 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         ],
         gate: Some(80_000),
     },
-    // Wallets and pages ask this one for calls: what surrounds the interpreter is built for speed as well (docs/wasm.md).
+    // Wallets and pages ask this one for calls: what surrounds the interpreter is built at `s`, which is
+    // faster than the profile's `z` (docs/wasm.md).
     Artefact {
         name: "rootlight",
         features: "light,module",
@@ -63,7 +64,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         gate: Some(400_000),
     },
     // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
-    // optimised for size.
+    // built at `s`, which is smaller than the profile's 3.
     Artefact {
         name: "rootlight_dev",
         features: "dev,module",
@@ -80,9 +81,10 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
 
 /// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it
 /// share its caller's numbering of locals, in which brotli finds fewer repetitions (7 % of the light client's size).
-/// `--low-memory-unused`: the lowest kilobyte of memory is the far end of the stack, where no value has
-/// its address, so constant offsets may move into loads and stores. `--skip-pass=local-cse`: a value that is computed again is a
-/// repetition, which brotli writes shorter than a local that keeps it. No tool reads the list of the module's features.
+/// `--low-memory-unused`: the stack grows down towards address 0 and never uses the last kilobyte, so no pointer is below
+/// 1,024, and constant offsets may move into loads and stores. `--skip-pass=local-cse`: a value that is computed again is a
+/// repetition, which brotli writes shorter than a local that keeps it.
+/// `--strip-target-features`: no tool reads that section.
 const PASSES: [&str; 6] = [
     "--low-memory-unused",
     "-Oz",
@@ -94,7 +96,7 @@ const PASSES: [&str; 6] = [
 
 /// What link-time optimisation inlines. A unit of LLVM's cost model counts 80 times as much as by default, so that a function with
 /// one caller, which has a fixed bonus, is inlined only if it is short. The reason is the same as for
-/// `--one-caller-inline-max-function-size` below.
+/// `--one-caller-inline-max-function-size` above.
 const INLINING: [&str; 6] = [
     "-C",
     "llvm-args=-inline-instr-cost=400",

@@ -11,7 +11,7 @@ use super::tenant::Tenant;
 use crate::keys::KeyText;
 use crate::service::Terms;
 
-/// First segments of paths that the server uses itself or may use. They are no keys.
+/// First segments of paths that the server uses itself or may use. They are reserved, and never API keys.
 const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
 
 /// Who may enter a server, and what they are served. By default everybody, at any path, under the profile of a node.

@@ -51,7 +51,7 @@ const SERVER_HEADER: usize = 2;
 pub(crate) struct ClientConnection {
     /// Who has opened the connection: a client, or a proxy.
     pub(crate) peer: Peer,
-    /// The address of that one, whole; that of a Unix socket's client is 127.0.0.1.
+    /// The full IP address of the peer; 127.0.0.1 for a Unix socket.
     pub(crate) source: IpAddr,
     /// Whether it came over a Unix socket.
     pub(crate) is_unix: bool,

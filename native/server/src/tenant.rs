@@ -125,6 +125,7 @@ impl Tenant {
 
     /// Checks a message and counts it. Returns what is left of the key's limits.
     pub(crate) async fn charge(&self, message: &Message) -> Result<Option<Standing>, Refused> {
+        // The key may have been revoked while the message was sent, so it is looked up again.
         let record = self.key().await.map_err(|refusal| Refused { refusal, id: Id::Unknown })?;
         let Inspected { charge, unfit } = inspect(message, &record.rules);
         let taken = match self.access.quotas.take(&record, &charge).await {

@@ -17,7 +17,7 @@ pub struct Turn {
     pub number: u64,
     /// Its name, as of [`Upstream::name`].
     pub name: String,
-    /// Whether there is nobody: requests fail until a source is found.
+    /// Whether no source fills the place at present: requests fail until one is found.
     pub vacant: bool,
 }
 

@@ -11,15 +11,17 @@ use rootlight::types::{FieldError, FieldRule, Header, HeaderError, HeaderShape, 
 use super::error::CheckError;
 use crate::message::{Extension, ExtensionFields};
 
-/// Items before the mining fields that all headers have.
+/// Number of items before the mining fields in every header; a UMM root adds one.
 const COMMON_ITEMS: usize = 16;
-/// Position of the bloom, or of version and extension hash.
+/// Index of the bloom (version 0) or of the list of version and extension hash.
 const BLOOM: usize = 6;
-/// Position of the number.
+/// Index of the number.
 const NUMBER: usize = 8;
 /// Mining fields: Bitcoin header, Merkle proof and coinbase.
 const MINING_ITEMS: usize = 3;
-/// The bytes of a hash that go into the hash with the UMM root.
+/// The first of them, in hashes that do not cover the proof.
+const BITCOIN_HEADER_ONLY: usize = 1;
+/// How many leading bytes of the hash are hashed together with the UMM root.
 const UMM_PREFIX: usize = 20;
 
 /// A header from a message, not verified. From version 1 on its extension (bloom, event, edges) is known only by hash.
@@ -29,7 +31,7 @@ pub struct PeerHeader {
     header: Header,
     hash: B256,
     mining_hash: Result<B256, HeaderError>,
-    /// The encoded items, if the extension is not known.
+    /// The bytes as received, for [`Self::complete`]; `None` for version 0, which has no extension.
     compressed: Option<Vec<u8>>,
 }
 
@@ -57,8 +59,8 @@ impl PeerHeader {
             return Ok(Self { header: sealed.into_header(), hash, mining_hash, compressed: None });
         }
         items.check_extension(shape.version)?;
-        let hashed = base.saturating_add(if shape.hash_covers_proof { MINING_ITEMS } else { 1 });
-        let hash = items.hash_of_first(hashed);
+        let mining_items = if shape.hash_covers_proof { MINING_ITEMS } else { BITCOIN_HEADER_ONLY };
+        let hash = items.hash_of_first(base.saturating_add(mining_items));
         let empty = ExtensionFields {
             bloom: Bloom::ZERO,
             base_event: (shape.version == HeaderVersion::V2).then_some(&[]),
@@ -99,7 +101,7 @@ impl PeerHeader {
         if self.compressed.is_none() {
             return verify_merged_mining(header, network);
         }
-        // No header with an extension is old enough to be signed instead of mined.
+        // Blocks signed instead of mined are older than all extensions, so this one is mined.
         let rules = network.rules(header.number);
         let proof = MergedMiningProof {
             bitcoin_header: &header.bitcoin_header,
@@ -215,10 +217,10 @@ impl<'a> Items<'a> {
 }
 
 /// Combines a hash with the root of umbrella merged mining (RSKIP-UMM), if there is one.
-fn mix_umm_root(bare: B256, umm_root: &[u8]) -> B256 {
+fn mix_umm_root(hash_without_umm: B256, umm_root: &[u8]) -> B256 {
     if umm_root.is_empty() {
-        return bare;
+        return hash_without_umm;
     }
-    let prefix = bare.iter().take(UMM_PREFIX).chain(umm_root).copied();
+    let prefix = hash_without_umm.iter().take(UMM_PREFIX).chain(umm_root).copied();
     keccak256(prefix.collect::<Vec<u8>>())
 }

@@ -12,7 +12,7 @@ pub const MAX_FILTERS: usize = 4_096;
 /// Most bytes of all filters and subscriptions, approximately. On a light client each takes some 16 KiB for the blocks
 /// that it remembers.
 const MAX_FILTER_BYTES: usize = 64 << 20;
-/// The pages of one caller together have at most one in so many of the filters and of their bytes: any page that the
+/// The web pages of one caller together have at most 1/`PAGES_PART` of the filters and of their bytes: any page that the
 /// operator opens in a browser has the operator's address.
 const PAGES_PART: usize = 4;
 

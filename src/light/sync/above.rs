@@ -54,7 +54,7 @@ impl AskAbove {
         let short = headers.len() < wanted;
         let shown = exchange.peer.search.at;
         let parent = headers.first().map(|found| found.header.header().parent_hash);
-        let early = match exchange.insert_all(headers) {
+        let early = match insert_all(headers, exchange) {
             Ok(early) => early,
             Err(SyncFault { number, cause: SyncCause::Unlinked }) => {
                 return Self::below(first, number, uncles, exchange).map(Phase::Above);
@@ -73,7 +73,7 @@ impl AskAbove {
         let ended = short || early;
         exchange.peer.search.rewind = FIRST_REWIND;
         exchange.peer.search.at_end |= ended;
-        if let Some(window) = exchange.skipped(shown, parent) {
+        if let Some(window) = skipped(exchange, shown, parent) {
             return Ok(Phase::Above(Self { window, uncles }));
         }
         if ended {
@@ -122,86 +122,85 @@ fn start_over(exchange: &mut Exchange<'_>) -> Phase {
     Phase::Height(AskHeight)
 }
 
-impl Exchange<'_> {
-    /// Adds headers to the chain, in order. Returns whether one was ahead of our clock: it waits, and so do the headers
-    /// that follow it.
-    fn insert_all(&mut self, headers: Vec<Found>) -> Result<bool, SyncFault> {
-        for found in headers {
-            let (number, hash) = (found.header.header().number, found.header.header().hash());
-            match self.insert(found) {
-                Ok(()) => (self.peer.search.cursor, self.peer.search.at) = (number, Some(hash)),
-                Err(SyncCause::Header(error)) if error.is_early() => return Ok(true),
-                Err(cause) => return Err(SyncFault { number, cause }),
-            }
-        }
-        Ok(false)
-    }
-
-    fn insert(&mut self, found: Found) -> Result<(), SyncCause> {
-        match self.line.add_to_chain(found.header, self.now).ok_or(SyncCause::Missing)? {
+/// Adds headers to the chain, in order. Returns whether one was ahead of our clock: it waits, and so do the headers that
+/// follow it.
+fn insert_all(headers: Vec<Found>, exchange: &mut Exchange<'_>) -> Result<bool, SyncFault> {
+    for Found { header, uncles } in headers {
+        let (number, hash) = (header.header().number, header.header().hash());
+        let fault = |cause| SyncFault { number, cause };
+        let added = exchange.line.add_to_chain(header, exchange.now);
+        match added.ok_or_else(|| fault(SyncCause::Missing))? {
+            Ok(inserted) if inserted.header.uncles_hash == EMPTY_UNCLES_HASH => {}
             Ok(inserted) => {
-                if inserted.header.uncles_hash != EMPTY_UNCLES_HASH {
-                    let known = inserted.change == Change::Known;
-                    self.expect_uncles(&inserted.header, found.uncles, known);
-                }
-                Ok(())
+                let known = inserted.change == Change::Known;
+                expect_uncles(exchange, &inserted.header, uncles, known);
             }
-            Err(ChainError::UnknownParent { .. }) => Err(SyncCause::Unlinked),
-            Err(error) => Err(SyncCause::Header(error)),
+            Err(ChainError::UnknownParent { .. }) => return Err(fault(SyncCause::Unlinked)),
+            Err(error) if error.is_early() => return Ok(true),
+            Err(error) => return Err(fault(SyncCause::Header(error))),
         }
+        (exchange.peer.search.cursor, exchange.peer.search.at) = (number, Some(hash));
     }
+    Ok(false)
+}
 
-    /// Takes the uncles that came with a header, or queues a request for them. Uncles of a known header may be those
-    /// that other upstreams left out.
-    fn expect_uncles(&mut self, header: &VerifiedHeader, uncles: Option<Vec<Header>>, known: bool) {
-        if !known {
-            self.line.backlog.add(header);
+/// Takes the uncles that came with a header, or queues a request for them. Uncles of a known header may be those that
+/// other upstreams left out.
+fn expect_uncles(
+    exchange: &mut Exchange<'_>,
+    header: &VerifiedHeader,
+    uncles: Option<Vec<Header>>,
+    known: bool,
+) {
+    let backlog = &mut exchange.line.backlog;
+    if !known {
+        backlog.add(header);
+    }
+    let block = BlockRef { number: header.number, hash: header.hash() };
+    let wanted = |uncles: &Vec<Header>| !known || !uncles.is_empty() && backlog.wants(&block);
+    if let Some(uncles) = uncles.filter(wanted) {
+        offer_uncles(exchange, header, uncles);
+    }
+}
+
+/// Takes uncles that came with the header of a block that has some.
+fn offer_uncles(exchange: &mut Exchange<'_>, header: &VerifiedHeader, uncles: Vec<Header>) {
+    let block = BlockRef { number: header.number, hash: header.hash() };
+    let (weight, rule) = if uncles.is_empty() {
+        // The upstream may not have them; others do.
+        (SILENT, "no uncles came with the header".into())
+    } else {
+        match VerifiedUncles::check(header, uncles) {
+            Ok(uncles) => return exchange.line.backlog.ready(&block, Arc::new(uncles)),
+            Err(error) => (LIE, format!("uncles of {block}: {error}")),
         }
+    };
+    let params = format!(r#"["{:#x}","0x1"]"#, block.number);
+    exchange.note(UpstreamRequest::new("rootlight_getHeaders", params), rule, weight);
+}
+
+/// A window that starts at the lowest block, among `parent` and its ancestors, whose header this upstream has not shown
+/// and whose uncles no upstream has shown. Other upstreams had shown these headers, or this one followed another branch;
+/// and some upstreams supply uncles only together with headers. `shown` is the newest header that this upstream showed
+/// before.
+fn skipped(exchange: &Exchange<'_>, shown: Option<B256>, parent: Option<B256>) -> Option<HeaderWindow> {
+    let (line, peer) = (&*exchange.line, &*exchange.peer);
+    let view = line.chain.as_ref()?.view();
+    // Uncles that a store left open are not requested from the first upstream that responds.
+    let known = shown.is_some() || line.synced_once;
+    let was_shown = |header: &VerifiedHeader| {
+        let same = shown.and_then(|shown| view.ancestor(&shown, header.number));
+        same.is_some_and(|same| same.hash() == header.hash())
+    };
+    let (mut next, mut first) = (view.by_hash(&parent?), None);
+    // Older blocks are not requested again.
+    for _ in 0..MAX_GIVEN_UP {
+        let Some(header) = next.filter(|header| !was_shown(header)) else { break };
         let block = BlockRef { number: header.number, hash: header.hash() };
-        let wanted = |uncles: &Vec<Header>| !known || !uncles.is_empty() && self.line.backlog.wants(&block);
-        if let Some(uncles) = uncles.filter(wanted) {
-            self.offer_uncles(header, uncles);
-        }
+        first = if line.backlog.wants(&block) { Some(header.number) } else { first };
+        next = view.by_hash(&header.parent_hash);
     }
-
-    /// Takes uncles that came with the header of a block that has some.
-    fn offer_uncles(&mut self, header: &VerifiedHeader, uncles: Vec<Header>) {
-        let block = BlockRef { number: header.number, hash: header.hash() };
-        let (weight, rule) = if uncles.is_empty() {
-            // The upstream may not have them; others do.
-            (SILENT, "no uncles came with the header".into())
-        } else {
-            match VerifiedUncles::check(header, uncles) {
-                Ok(uncles) => return self.line.backlog.ready(&block, Arc::new(uncles)),
-                Err(error) => (LIE, format!("uncles of {block}: {error}")),
-            }
-        };
-        let params = format!(r#"["{:#x}","0x1"]"#, block.number);
-        self.note(UpstreamRequest::new("rootlight_getHeaders", params), rule, weight);
-    }
-
-    /// A window that starts at the lowest block, among `parent` and its ancestors, whose header this upstream has not
-    /// shown and whose uncles no upstream has shown. Other upstreams had shown these headers, or this one followed
-    /// another branch; and some upstreams supply uncles only together with headers. `shown` is the newest header that
-    /// this upstream showed before.
-    fn skipped(&self, shown: Option<B256>, parent: Option<B256>) -> Option<HeaderWindow> {
-        // Uncles that a store left open are not requested from the first upstream that responds.
-        let (view, peer) = (self.line.chain.as_ref()?.view(), &*self.peer);
-        let known = shown.is_some() || self.line.synced_once;
-        let was_shown = |header: &VerifiedHeader| {
-            let same = shown.and_then(|shown| view.ancestor(&shown, header.number));
-            same.is_some_and(|same| same.hash() == header.hash())
-        };
-        let (mut next, mut first) = (view.by_hash(&parent?), None);
-        // Older blocks are not requested again.
-        for _ in 0..MAX_GIVEN_UP {
-            let Some(header) = next.filter(|header| !was_shown(header)) else { break };
-            let block = BlockRef { number: header.number, hash: header.hash() };
-            first = if self.line.backlog.wants(&block) { Some(header.number) } else { first };
-            next = view.by_hash(&header.parent_hash);
-        }
-        let first = first.filter(|_| known && peer.source.may_give_binary())?;
-        let last = peer.search.cursor.min(first.saturating_add(peer.search.window as u64)).max(first);
-        Some(HeaderWindow::new(first, last, last).in_binary(true))
-    }
+    let first = first.filter(|_| known && peer.source.may_give_binary())?;
+    let last = peer.search.cursor.min(first.saturating_add(peer.search.window as u64)).max(first);
+    Some(HeaderWindow::new(first, last, last).in_binary(true))
 }

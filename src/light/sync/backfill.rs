@@ -69,29 +69,27 @@ impl AskBackfill {
         let lowest = backfill.wanted.map_or(first, |(_, lowest)| lowest);
         backfill.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
         if backfill.is_complete() {
-            exchange.compare_fork_detection()?;
+            compare_fork_detection(exchange)?;
         }
         Ok(Phase::Height(AskHeight))
     }
 }
 
-impl Exchange<'_> {
-    /// Compares the fork detection data of headers that were accepted before the backfill was complete. If one is
-    /// wrong, the chain starts again: with the backfill in place, the branch is refused at its first wrong header.
-    fn compare_fork_detection(&mut self) -> Result<(), SyncFault> {
-        let Some(chain) = &mut self.line.chain else { return Ok(()) };
-        let base = chain.view().base().number;
-        if chain.head().number == base || chain.recheck_fork_detection().is_ok() {
-            return Ok(());
-        }
-        let below: Vec<SealedHeader> = (chain.view().lowest()..=base)
-            .rev()
-            .filter_map(|number| chain.by_number(number).map(|header| header.sealed().clone()))
-            .collect();
-        let fault = |error| SyncFault { number: base, cause: SyncCause::Header(error) };
-        self.line.restart(below).map_err(fault)?;
-        self.all_mut().for_each(|peer| peer.search.reopen());
-        self.drop_lease();
-        Ok(())
+/// Compares the fork detection data of headers that were accepted before the backfill was complete. If one is wrong, the
+/// chain starts again: with the backfill in place, the branch is refused at its first wrong header.
+fn compare_fork_detection(exchange: &mut Exchange<'_>) -> Result<(), SyncFault> {
+    let Some(chain) = &mut exchange.line.chain else { return Ok(()) };
+    let base = chain.view().base().number;
+    if chain.head().number == base || chain.recheck_fork_detection().is_ok() {
+        return Ok(());
     }
+    let below: Vec<SealedHeader> = (chain.view().lowest()..=base)
+        .rev()
+        .filter_map(|number| chain.by_number(number).map(|header| header.sealed().clone()))
+        .collect();
+    let fault = |error| SyncFault { number: base, cause: SyncCause::Header(error) };
+    exchange.line.restart(below).map_err(fault)?;
+    exchange.all_mut().for_each(|peer| peer.search.reopen());
+    exchange.drop_lease();
+    Ok(())
 }

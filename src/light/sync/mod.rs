@@ -8,9 +8,9 @@
 //!
 //! The chain is a `Line`. An upstream is a `Peer`: who answers (`Source`), where its headers are looked for (`Search`)
 //! and what it is asked for (`Phase`). `phase.rs` lists the phases; the file of each says what follows from the
-//! responses. An `Exchange` is all that a phase may touch. Beside these, the machine has `Start` (which block the chain
-//! starts at, and the proposals of the upstreams), `Turns` (who fetches many headers) and `Store` (what is left of an
-//! earlier run).
+//! responses. An `Exchange` is all that a phase may touch; its methods are in `exchange.rs` and, for turns, in `lease.rs`.
+//! Beside these, the machine has `Start` (which block the chain starts at, and the proposals of the upstreams), `Turns`
+//! (who fetches many headers) and `Store` (what is left of an earlier run).
 
 mod above;
 mod backfill;

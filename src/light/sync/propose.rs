@@ -47,8 +47,8 @@ impl AskProposal {
         let rule = *rule;
         proposal.moved = now.millis;
         let next = match core::mem::take(&mut proposal.stage) {
-            Stage::Height => exchange.choose(&responses, &rule)?,
-            Stage::Block(window) => exchange.start_trial(window, responses)?,
+            Stage::Height => choose(&responses, &rule, exchange)?,
+            Stage::Block(window) => start_trial(window, responses, exchange)?,
             Stage::Headers(mut trial) => match trial.feed(responses, now) {
                 Ok(()) if !trial.line.synced_once => Stage::Headers(trial),
                 Ok(()) => trial.judged(&rule, now.unix)?,
@@ -70,40 +70,42 @@ impl AskProposal {
     }
 }
 
-impl Exchange<'_> {
-    /// Chooses the block to start at from the height that the upstream announces.
-    fn choose(&mut self, responses: &[UpstreamResponse], rule: &WorkStart) -> Result<Stage, SyncFault> {
-        let fault = |line: &Line, cause| SyncFault { number: line.head_number(), cause };
-        let height = AskHeight.height(responses).map_err(|cause| fault(self.line, cause))?;
-        self.peer.source.announced = Some(height);
-        let Some(number) = height.checked_sub(rule.headers).filter(|number| *number >= rule.from) else {
-            let reason = format!(
-                "it ends at block {height}; a start needs {} headers above block {} or a later one",
-                rule.headers, rule.from
-            );
-            return Err(fault(self.line, SyncCause::TooLittleWork(reason)));
-        };
-        let window = HeaderWindow::single(number);
-        Ok(Stage::Block(window.in_binary(self.peer.source.may_give_binary())))
-    }
+/// Chooses the block to start at from the height that the upstream announces.
+fn choose(
+    responses: &[UpstreamResponse],
+    rule: &WorkStart,
+    exchange: &mut Exchange<'_>,
+) -> Result<Stage, SyncFault> {
+    let fault = |line: &Line, cause| SyncFault { number: line.head_number(), cause };
+    let height = AskHeight.height(responses).map_err(|cause| fault(exchange.line, cause))?;
+    exchange.peer.source.announced = Some(height);
+    let Some(number) = height.checked_sub(rule.headers).filter(|number| *number >= rule.from) else {
+        let reason = format!(
+            "it ends at block {height}; a start needs {} headers above block {} or a later one",
+            rule.headers, rule.from
+        );
+        return Err(fault(exchange.line, SyncCause::TooLittleWork(reason)));
+    };
+    let window = HeaderWindow::single(number);
+    Ok(Stage::Block(window.in_binary(exchange.peer.source.may_give_binary())))
+}
 
-    /// Starts a chain for the headers above a proposal, which takes the proposal for its checkpoint.
-    fn start_trial(
-        &mut self,
-        mut window: HeaderWindow,
-        responses: Vec<UpstreamResponse>,
-    ) -> Result<Stage, SyncFault> {
-        let number = window.first();
-        if let Some(failure) = responses.iter().find_map(RequestFailure::of_exchange) {
-            // The proposal starts again after the pause.
-            return Err(SyncFault { number, cause: SyncCause::Call(failure.clone()) });
-        }
-        if !self.fill(&mut window, responses) {
-            return Ok(Stage::Block(window));
-        }
-        let found = only_header(window).map_err(|cause| SyncFault { number, cause })?;
-        Ok(Stage::Headers(Box::new(Trial::new(self.line, found, self.options)?)))
+/// Starts a chain for the headers above a proposal, which takes the proposal for its checkpoint.
+fn start_trial(
+    mut window: HeaderWindow,
+    responses: Vec<UpstreamResponse>,
+    exchange: &mut Exchange<'_>,
+) -> Result<Stage, SyncFault> {
+    let number = window.first();
+    if let Some(failure) = responses.iter().find_map(RequestFailure::of_exchange) {
+        // The proposal starts again after the pause.
+        return Err(SyncFault { number, cause: SyncCause::Call(failure.clone()) });
     }
+    if !exchange.fill(&mut window, responses) {
+        return Ok(Stage::Block(window));
+    }
+    let found = only_header(window).map_err(|cause| SyncFault { number, cause })?;
+    Ok(Stage::Headers(Box::new(Trial::new(exchange.line, found, exchange.options)?)))
 }
 
 impl Trial {

@@ -87,13 +87,13 @@ impl AskUncles {
                 Ok(uncles) => exchange.line.backlog.ready(&block, uncles),
                 Err(cause) if is_unknown(&cause) && fetch.last_cause().is_some_and(is_unknown) => {
                     // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
-                    exchange.refuse_uncles(&block);
+                    refuse(&block, exchange);
                     exchange.peer.source.no_uncles = true;
                 }
                 Err(cause) => match fetch.next_attempt(cause, &shown) {
                     Ok(()) => self.fetches.push(fetch),
                     Err(failure) => {
-                        exchange.refuse_uncles(&block);
+                        refuse(&block, exchange);
                         check(&failure, &block)?;
                     }
                 },
@@ -116,12 +116,10 @@ fn is_unknown(cause: &Cause) -> bool {
     matches!(cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
 }
 
-impl Exchange<'_> {
-    /// Leaves uncles that the upstream does not have to others.
-    fn refuse_uncles(&mut self, block: &BlockRef) {
-        let shown = newest_shown(self.newest(), self.line.chain.as_ref());
-        self.line.backlog.refuse(block, self.upstream, &shown);
-    }
+/// Leaves uncles that the upstream does not have to others.
+fn refuse(block: &BlockRef, exchange: &mut Exchange<'_>) {
+    let shown = newest_shown(exchange.newest(), exchange.line.chain.as_ref());
+    exchange.line.backlog.refuse(block, exchange.upstream, &shown);
 }
 
 impl Line {

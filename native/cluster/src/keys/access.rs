@@ -152,23 +152,24 @@ impl ClusterAccess {
 
 impl Parts {
     fn tasks(self: &Arc<Self>, name: String) -> Vec<JoinHandle<()>> {
-        let parts = || self.clone();
-        let (a, b, c, d, e, f, g) = (parts(), parts(), parts(), parts(), parts(), parts(), parts());
-        let database = parts();
+        let spawn = |task: fn(Arc<Self>) -> BoxFuture<'static, ()>| tokio::spawn(task(self.clone()));
+        let parts = self.clone();
         vec![
-            tokio::spawn(async move { a.lookups.run().await }),
-            tokio::spawn(async move { database.lookups.run_database().await }),
-            tokio::spawn(async move { b.lookups.check().await }),
-            tokio::spawn(async move {
-                if let Err(error) = c.changes.receive().await {
-                    warn!("changes of keys are learnt from the database only: {error}");
-                }
-            }),
-            tokio::spawn(async move { d.changes.read().await }),
-            tokio::spawn(async move { e.changes.compare().await }),
-            tokio::spawn(async move { f.counters.census(&name).await }),
-            tokio::spawn(async move { g.write_usage().await }),
+            spawn(|parts| Box::pin(async move { parts.lookups.serve_from_store().await })),
+            spawn(|parts| Box::pin(async move { parts.lookups.serve_from_database().await })),
+            spawn(|parts| Box::pin(async move { parts.lookups.recheck().await })),
+            spawn(|parts| Box::pin(async move { parts.receive_changes().await })),
+            spawn(|parts| Box::pin(async move { parts.changes.read().await })),
+            spawn(|parts| Box::pin(async move { parts.changes.compare().await })),
+            spawn(|parts| Box::pin(async move { parts.write_usage().await })),
+            tokio::spawn(async move { parts.counters.census(&name).await }),
         ]
+    }
+
+    async fn receive_changes(&self) {
+        if let Err(error) = self.changes.receive().await {
+            warn!("changes of keys are learnt from the database only: {error}");
+        }
     }
 
     async fn write_usage(&self) {
@@ -179,43 +180,41 @@ impl Parts {
             }
         }
     }
-
-    async fn refuse(&self, id: &str) -> Result<(), Unavailable> {
-        if self.memory.was_refused(id) {
-            return Ok(());
-        }
-        let looked_up = tokio::time::timeout(FIND_TIME, self.lookups.refuse(id));
-        looked_up.await.unwrap_or(Err(Unavailable))?;
-        self.memory.note_refused(id);
-        Ok(())
-    }
-
-    async fn find(&self, id: &str) -> Result<Option<Arc<Record>>, Unavailable> {
-        let known = match self.memory.get(id) {
-            Some(_) if !self.changes.are_known() => return Err(Unavailable),
-            Some(known) => {
-                self.metrics.lookup(Level::Memory);
-                known
-            }
-            None => {
-                let found = tokio::time::timeout(FIND_TIME, self.lookups.find(id));
-                found.await.unwrap_or(Err(Unavailable))?
-            }
-        };
-        match known {
-            Known::Key(record) => Ok(Some(record)),
-            Known::Absent => Ok(None),
-        }
-    }
 }
 
 impl Keys for ClusterAccess {
     fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>> {
-        Box::pin(self.parts.find(id))
+        let Parts { memory, changes, lookups, metrics, .. } = &*self.parts;
+        Box::pin(async move {
+            let known = match memory.get(id) {
+                Some(_) if !changes.are_known() => return Err(Unavailable),
+                Some(known) => {
+                    metrics.lookup(Level::Memory);
+                    known
+                }
+                None => {
+                    let found = tokio::time::timeout(FIND_TIME, lookups.find(id));
+                    found.await.unwrap_or(Err(Unavailable))?
+                }
+            };
+            match known {
+                Known::Key(record) => Ok(Some(record)),
+                Known::Absent => Ok(None),
+            }
+        })
     }
 
     fn refuse<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
-        Box::pin(self.parts.refuse(id))
+        let Parts { memory, lookups, .. } = &*self.parts;
+        Box::pin(async move {
+            if memory.was_refused(id) {
+                return Ok(());
+            }
+            let looked_up = tokio::time::timeout(FIND_TIME, lookups.refuse(id));
+            looked_up.await.unwrap_or(Err(Unavailable))?;
+            memory.note_refused(id);
+            Ok(())
+        })
     }
 }
 

@@ -158,7 +158,7 @@ impl ClusterKeys {
 }
 
 fn unknown(id: &str) -> KeyError {
-    // An id that has the form of none may be a whole key, which no message repeats.
+    // A malformed id may be a whole key with its secret, so the error does not repeat it.
     KeyError::Unknown(if is_id(id) { id.to_owned() } else { "ID".to_owned() })
 }
 

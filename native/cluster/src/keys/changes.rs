@@ -91,7 +91,7 @@ impl Changes {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < self.grace
     }
 
-    fn checked(&self) {
+    fn note_check(&self) {
         *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
@@ -127,7 +127,7 @@ impl Changes {
         loop {
             match self.read_once().await {
                 Ok(more) => {
-                    self.checked();
+                    self.note_check();
                     self.reads.fetch_add(1, Ordering::AcqRel);
                     self.metrics.polled();
                     if more {
@@ -203,10 +203,10 @@ impl Changes {
                     if now >= seen.1.saturating_add(2) {
                         self.ahead.store(revision, Ordering::Release);
                     }
-                    self.ahead(revision, read);
+                    self.note_ahead(revision, read);
                 }
                 Ok(Some(revision)) => {
-                    self.checked();
+                    self.note_check();
                     if revision < known && read {
                         let _ = shared::raise(&self.store, known).await;
                     }
@@ -220,7 +220,7 @@ impl Changes {
     }
 
     /// The store knows of a change that was not read from PostgreSQL.
-    fn ahead(&self, revision: i64, read: bool) {
+    fn note_ahead(&self, revision: i64, read: bool) {
         self.poll.notify_one();
         if read {
             // It will be with the next statement. A store that was restored from elsewhere must not disturb.
@@ -233,6 +233,6 @@ impl Changes {
             self.memory.doubt_all();
             self.tell();
         }
-        self.checked();
+        self.note_check();
     }
 }

@@ -5,7 +5,7 @@ use rootlight_server::keys::{Exceeded, Gcra, Standing, day_of};
 
 use super::limits::{Demand, Limits};
 
-/// All front ends together admit at most one in so many of what the shared limit would.
+/// Without the store, all front ends together admit at most 1/`STRICTER` of the shared limit.
 const STRICTER: u32 = 2;
 
 /// The counters of a key without the store.

@@ -143,7 +143,7 @@ impl Lookups {
     }
 
     /// Answers look-ups from the store, for ever, and passes on what it does not have.
-    pub(super) async fn run(&self) {
+    pub(super) async fn serve_from_store(&self) {
         loop {
             let ids = self.next(|pending| &mut pending.queue);
             if ids.is_empty() {
@@ -159,7 +159,7 @@ impl Lookups {
     }
 
     /// Answers look-ups from the database, for ever.
-    pub(super) async fn run_database(&self) {
+    pub(super) async fn serve_from_database(&self) {
         loop {
             let ids = self.next(|pending| &mut pending.missing);
             if ids.is_empty() {
@@ -293,7 +293,7 @@ impl Lookups {
 
     /// Compares keys of the store with the database, for ever: a server of the store that took over may have lost the
     /// newest changes.
-    pub(super) async fn check(&self) {
+    pub(super) async fn recheck(&self) {
         loop {
             let ids: Vec<String> = self.pending().unchecked.iter().take(BATCH).cloned().collect();
             if ids.is_empty() {

@@ -73,8 +73,8 @@ struct Pace {
     messages: f64,
     nanos: f64,
     requests: f64,
-    /// Since the last question.
-    new: (u32, u64, u64),
+    /// Messages, nanoseconds and requests since the store was asked last.
+    since_question: (u32, u64, u64),
 }
 
 /// A question to the store, with those who wait for the answer.
@@ -266,7 +266,7 @@ impl Known {
 
 impl Pace {
     fn add(&mut self, demand: &Demand) {
-        let (messages, nanos, requests) = &mut self.new;
+        let (messages, nanos, requests) = &mut self.since_question;
         *messages = messages.saturating_add(1);
         *nanos = nanos.saturating_add(demand.cost);
         *requests = requests.saturating_add(demand.requests);
@@ -274,7 +274,7 @@ impl Pace {
 
     /// The lease that would be used up soon, in nanoseconds of the rate and in requests.
     fn lease(&mut self, now: Instant) -> (u64, u64) {
-        let (messages, spent, requests) = std::mem::take(&mut self.new);
+        let (messages, spent, requests) = std::mem::take(&mut self.since_question);
         let passed = self.since.map_or(1.0, |since| now.saturating_duration_since(since).as_secs_f64());
         self.since = Some(now);
         let passed = passed.max(0.001);

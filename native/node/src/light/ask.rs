@@ -14,24 +14,18 @@ pub(super) struct Fetched {
     pub(super) by_spare: Vec<usize>,
 }
 
-/// Does what [`ask`] does, and counts the requests for the upstream of this number.
+/// Sends requests to the upstream of this number, and counts them. Returns as many responses, in the same order.
 pub(super) async fn ask_counted(
     metrics: &Metrics,
     (index, upstream): (usize, &SharedUpstream),
     requests: Vec<UpstreamRequest>,
 ) -> Fetched {
-    let fetched = ask(upstream, requests).await;
-    fetched.answers.iter().for_each(|answer| metrics.asked(index, outcome(answer)));
-    fetched
-}
-
-/// Sends requests to one upstream; returns as many responses, in the same order.
-pub(super) async fn ask(upstream: &SharedUpstream, requests: Vec<UpstreamRequest>) -> Fetched {
     let count = requests.len();
     let (results, held) = upstream.request_held(requests).await;
     let mut answers: Vec<UpstreamResponse> =
         results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect();
     answers.resize_with(count, || Err(RequestFailure::Malformed("no response")));
+    answers.iter().for_each(|answer| metrics.asked(index, outcome(answer)));
     Fetched { answers, held, by_spare: Vec::new() }
 }
 

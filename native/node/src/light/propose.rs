@@ -9,12 +9,11 @@ use std::fmt;
 use std::time::Duration;
 
 use rootlight::consensus::{Checkpoint, HeaderCandidate, Network, VerifiedHeader, checkpoint};
-use rootlight::light::{SyncOptions, UpstreamRequest, prove};
+use rootlight::light::{RequestFailure, SyncOptions, UpstreamRequest, prove};
 use rootlight::types::{B256, SealedHeader, U256};
 use rootlight_upstream::SharedUpstream;
 use serde::Deserialize;
 
-use super::ask::ask;
 use super::{LightOptions, LightService};
 
 /// Proposed heights are multiples of this number, which makes them easy to compare by eye.
@@ -150,9 +149,9 @@ async fn request(
     method: &'static str,
     params: String,
 ) -> Result<Box<serde_json::value::RawValue>, ProposeError> {
-    let fetched = ask(source, vec![UpstreamRequest::new(method, params)]).await;
-    let answer = fetched.answers.into_iter().next();
-    answer.ok_or_else(|| fault(source, "no response"))?.map_err(|failure| fault(source, failure))
+    let (results, _held) = source.request_held(vec![UpstreamRequest::new(method, params)]).await;
+    let result = results.into_iter().next().ok_or_else(|| fault(source, "no response"))?;
+    result.map_err(|error| fault(source, RequestFailure::from(error)))
 }
 
 async fn height(source: &SharedUpstream) -> Result<u64, ProposeError> {

@@ -40,11 +40,21 @@ pub(super) async fn ask_each(
     }
     let sent = sent.into_iter().filter(|((upstream, _), _)| *upstream < upstreams.len());
     let sent = sent.map(|((upstream, _), Part { places, requests })| Sending { upstream, places, requests });
-    let asking = ask_parts((upstreams, metrics), parts, hedges);
-    let (asked, sent) = join(asking, send_each((upstreams, metrics), sent.collect())).await;
+    let asked = parts.into_iter().filter_map(|((index, spare), Part { places, requests })| {
+        let upstream = upstreams.get(index)?;
+        let spare = spare.and_then(|spare| Some((spare, upstreams.get(spare)?)));
+        Some(async move {
+            let (fetched, of_spare) = match (hedges, spare) {
+                (Some(hedges), Some(spare)) => hedges.ask(metrics, (index, upstream), spare, requests).await,
+                _ => (ask_counted(metrics, (index, upstream), requests).await, false),
+            };
+            (places, fetched, of_spare)
+        })
+    });
+    let (asked, sent) = join(join_all(asked), send_each((upstreams, metrics), sent.collect())).await;
     let (mut held, mut by_spare) = (Held::default(), Vec::new());
-    let sent = sent.into_iter().map(|(places, fetched)| (places, (fetched, false)));
-    for (places, (fetched, of_spare)) in asked.into_iter().chain(sent) {
+    let sent = sent.into_iter().map(|(places, fetched)| (places, fetched, false));
+    for (places, fetched, of_spare) in asked.into_iter().chain(sent) {
         held.merge(fetched.held);
         by_spare.extend(places.iter().filter(|_| of_spare));
         for (place, answer) in places.into_iter().zip(fetched.answers) {
@@ -54,24 +64,4 @@ pub(super) async fn ask_each(
     let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
     let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(nobody)).collect();
     Fetched { answers, held, by_spare }
-}
-
-/// Sends each part to its upstream. Returns the responses with their places, and whether they are the spare's.
-async fn ask_parts(
-    (upstreams, metrics): (&[SharedUpstream], &Metrics),
-    parts: Parts,
-    hedges: Option<&Hedges>,
-) -> Vec<(Vec<usize>, (Fetched, bool))> {
-    let parts = parts.into_iter().filter_map(|((index, spare), Part { places, requests })| {
-        let upstream = upstreams.get(index)?;
-        let spare = spare.and_then(|spare| Some((spare, upstreams.get(spare)?)));
-        Some(async move {
-            let fetched = match (hedges, spare) {
-                (Some(hedges), Some(spare)) => hedges.ask(metrics, (index, upstream), spare, requests).await,
-                _ => (ask_counted(metrics, (index, upstream), requests).await, false),
-            };
-            (places, fetched)
-        })
-    });
-    join_all(parts).await
 }

@@ -15,13 +15,13 @@ use super::sync;
 /// Whether messages are answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Door {
-    /// They are.
+    /// Messages are answered.
     Open,
-    /// They are until this moment, each after `ServedHead::assure`; others wait.
+    /// Messages are answered until this moment, each after `ServedHead::assure`; later ones wait.
     OpenUntil(Instant),
-    /// They wait, which takes milliseconds.
+    /// Messages wait, which takes milliseconds.
     Held,
-    /// They are refused for this reason.
+    /// Messages are refused for this reason.
     Shut(&'static str),
 }
 

@@ -13,18 +13,20 @@ use rootlight_server::service::{Caller, Service, dispatcher};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// Longest transaction that is taken, in bytes; stock nodes skip longer ones.
+/// Longest transaction that is taken, in bytes; the reference node (rskj) skips longer ones.
 const MAX_TRANSACTION: usize = 128 * 1024;
 
-/// Most transactions of one address that wait, and their bytes. Further ones are dropped: their senders tell other nodes
-/// too.
+/// Limits of the queue of one address: transactions, and their bytes. What exceeds them is dropped; the network still has
+/// it from other nodes.
 const MAX_WAITING: usize = 256;
 const MAX_WAITING_BYTES: usize = 256 * 1024;
 
-/// Most addresses whose transactions wait: twice as many as there are peers at a time, since they may outlast their senders.
+/// Most addresses with a queue: twice as many as there are peers at a time, because a queue may still be full after its
+/// peer has left.
 const MAX_ADDRESSES: usize = 64;
 
-/// Most transactions that are remembered, and the time for which each is. Every peer tells of every transaction.
+/// How many sent transactions are remembered, and for how long: every peer announces every transaction, and each is sent
+/// once.
 const MAX_REMEMBERED: usize = 4_096;
 const REMEMBERED: Duration = Duration::from_secs(60);
 
@@ -35,7 +37,7 @@ pub(crate) struct Submitter {
     sent: Arc<Cache<B256, Instant>>,
     service: Arc<dyn Service>,
     runtime: Handle,
-    /// What waits, by address. An address with an entry has a task that sends.
+    /// The queues, by asker: here a peer's address. An asker with an entry has a task that sends.
     waiting: Arc<Mutex<BTreeMap<Asker, Waiting>>>,
 }
 
@@ -80,17 +82,17 @@ impl Submitter {
         let short = transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_WAITING);
         let new: Vec<Vec<u8>> = short.filter(|raw| is_new(&self.sent, &keccak256(raw))).collect();
         let mut waiting = lock(&self.waiting);
-        let sends = waiting.contains_key(&asker);
-        if !sends && waiting.len() >= MAX_ADDRESSES {
+        let has_task = waiting.contains_key(&asker);
+        if !has_task && waiting.len() >= MAX_ADDRESSES {
             return;
         }
-        let own = waiting.entry(asker).or_default();
+        let queue = waiting.entry(asker).or_default();
         for raw in new {
-            if own.has_room(raw.len()) {
-                own.push(raw);
+            if queue.has_room(raw.len()) {
+                queue.push(raw);
             }
         }
-        if !sends {
+        if !has_task {
             drop(waiting);
             let (service, sent, waiting) = (self.service.clone(), self.sent.clone(), self.waiting.clone());
             self.runtime.spawn(send_all(service, sent, waiting, peer));
@@ -122,8 +124,8 @@ async fn send_all(
         };
         let Some(raw) = next else { return };
         let hash = keccak256(&raw);
-        // Another peer may have told of the transaction meanwhile. What waits is not remembered, because the others would
-        // wait for it too.
+        // Another peer may have announced the transaction meanwhile. Only sent ones are remembered: if queued ones were, a copy
+        // from a fast peer would be dropped in favour of one at the end of a slow peer's queue.
         if !is_new(&sent, &hash) {
             continue;
         }

@@ -162,7 +162,7 @@ impl Registry {
         id: &str,
         edit: impl FnOnce(&mut Record) -> Result<(), KeyError>,
     ) -> Result<(Arc<Record>, Usage), KeyError> {
-        // An id that has the form of none may be a whole key, which no message repeats.
+        // A malformed id may be a whole key with its secret, so the error does not repeat it.
         let unknown = || KeyError::Unknown(if is_id(id) { id.to_owned() } else { "ID".to_owned() });
         let _changing = self.changing();
         let old = self.keys().get(id).map(|entry| entry.record.clone()).ok_or_else(unknown)?;
