@@ -1,7 +1,7 @@
 //! Typed parameters: they accept what the reference node accepts and give its error texts (see its `parameters`
 //! classes).
 
-use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::{any::Any, cell::RefCell, fmt};
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
@@ -121,8 +121,8 @@ impl<'a> Params<'a> {
         parse_data(&self.string(position).ok_or(ParamError::Data)?)
     }
 
-    fn string(&self, position: usize) -> Option<String> {
-        self.raw(position).and_then(|raw| serde_json::from_str(raw.get()).ok())
+    fn string(&self, position: usize) -> Option<Cow<'a, str>> {
+        self.raw(position).and_then(string)
     }
 
     /// An address: 40 hex digits, `0x` optional, any case; 39 digits after `0x` are padded.
@@ -258,12 +258,18 @@ pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> serde_json::R
 /// Parses a block parameter that is not null. `decimal` accepts decimal numbers too.
 pub(super) fn block_param(raw: &RawValue, decimal: bool) -> Result<BlockParam, ParamError> {
     match raw.get().as_bytes().first() {
-        Some(b'"') => {
-            let text: String = serde_json::from_str(raw.get()).map_err(|_| ParamError::BlockType)?;
-            parse_selector(&text, decimal)
-        }
+        Some(b'"') => parse_selector(&string(raw).ok_or(ParamError::BlockType)?, decimal),
         Some(b'{') => parse_selector_map(raw),
         _ => Err(ParamError::BlockType),
+    }
+}
+
+/// The value of a string. One without escapes is what stands between its quotes.
+fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inside = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match inside.filter(|text| !text.contains('\\')) {
+        Some(plain) => Some(Cow::Borrowed(plain)),
+        None => serde_json::from_str(raw.get()).ok().map(Cow::Owned),
     }
 }
 

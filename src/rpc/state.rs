@@ -17,6 +17,7 @@ use crate::{
     engine::{BlockHeader, Level, View},
     state::{AccountState, StateError, StateKey, StateReader, keys},
     trie,
+    types::json::Quantity,
 };
 
 const ACCOUNT: &[Param] = &[account_of("address"), AT_BLOCK];
@@ -34,7 +35,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 10,
         pages: Pages::Any,
         doc: told("Balance of an account in wei."),
-        handler: Handler::Read(|view, params| verified(&format!("{:#x}", account(view, params)?.balance))),
+        handler: Handler::Read(|view, params| verified(&Quantity(account(view, params)?.balance))),
     },
     Method {
         name: "eth_getTransactionCount",
@@ -131,7 +132,7 @@ fn nonce(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
         }
         block => account_at(view, &address, &block)?.nonce,
     };
-    verified(&format!("{nonce:#x}"))
+    verified(&Quantity::from(nonce))
 }
 
 fn code(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {

@@ -20,7 +20,7 @@ pub(super) const BALANCING: usize = 10;
 /// Length of an account key in bytes.
 pub const ACCOUNT_KEY_LEN: usize = 31;
 /// Last byte of a code key.
-const CODE: u8 = 0x80;
+pub(super) const CODE: u8 = 0x80;
 /// Last byte of a storage-root key.
 const STORAGE: u8 = 0x00;
 
@@ -31,10 +31,11 @@ pub const REMASC_SENDER_KEY: [u8; 12] =
 
 /// Key of an account's nonce and balance.
 pub fn account_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN] {
-    let hash = keccak256(address);
-    let parts = [DOMAIN].into_iter().chain(hash.0.into_iter().take(BALANCING)).chain(address.0.0);
-    let mut key = [0; ACCOUNT_KEY_LEN];
-    key.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+    let mut key = [DOMAIN; ACCOUNT_KEY_LEN];
+    let (_, rest) = key.split_at_mut(1);
+    let (balancing, own) = rest.split_at_mut(BALANCING);
+    balancing.copy_from_slice(keccak256(address).split_at(BALANCING).0);
+    own.copy_from_slice(address.as_slice());
     key
 }
 

@@ -5,7 +5,9 @@ use core::cell::Cell;
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 
 use super::account::Account;
-use super::keys::{ACCOUNT_KEY_LEN, account_key, code_key_below, slot_key_below, storage_root_key_below};
+use super::keys::{
+    ACCOUNT_KEY_LEN, CODE, account_key, code_key_below, slot_key_below, storage_root_key_below,
+};
 use super::reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
 use crate::trie::Trie;
 
@@ -44,12 +46,11 @@ impl<'a> KeyedTrie<'a> {
 impl StateReader for KeyedTrie<'_> {
     fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError> {
         let key = self.last.of(address);
-        let Some(bytes) = self.trie.get(&key) else { return Ok(None) };
+        let Some((bytes, code)) = self.trie.get_with_hash_below(&key, &[CODE]) else { return Ok(None) };
         let account = Account::decode(bytes).map_err(|fault| StateError::Corrupt {
             key: StateKey::Account(*address),
             fault: Corrupt::Account(fault),
         })?;
-        let code = self.trie.value_hash(&code_key_below(&key));
         let (code_hash, size) = code.unwrap_or((KECCAK256_EMPTY, 0));
         let code_size = u32::try_from(size).unwrap_or(u32::MAX);
         Ok(Some(AccountState { nonce: account.nonce, balance: account.balance, code_hash, code_size }))

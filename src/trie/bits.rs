@@ -33,7 +33,7 @@ impl<'a> Bits<'a> {
 
     /// Bit number `at`, or `None` past the end.
     pub fn get(self, at: usize) -> Option<bool> {
-        (at < self.len).then(|| self.window(at) & 0x80 != 0)
+        (at < self.len).then(|| self.window(at) >> 63 != 0)
     }
 
     /// The bits after the first `count`.
@@ -65,7 +65,7 @@ impl<'a> Bits<'a> {
             if differing != 0 {
                 return at.saturating_add(differing.leading_zeros() as usize).min(most);
             }
-            at = at.saturating_add(8);
+            at = at.saturating_add(64);
         }
         most
     }
@@ -74,26 +74,27 @@ impl<'a> Bits<'a> {
     pub fn write_packed(self, out: &mut Vec<u8>) {
         let mut at = 0usize;
         while at < self.len {
-            let left = self.len.saturating_sub(at);
-            let mask = if left >= 8 { 0xff } else { !(0xffu8 >> left) };
-            out.push(self.window(at) & mask);
-            at = at.saturating_add(8);
+            let left = self.len.saturating_sub(at).min(64);
+            let (packed, unused) = (self.window(at), 64usize.saturating_sub(left));
+            let packed = packed >> unused << unused;
+            out.extend(packed.to_be_bytes().into_iter().take(left.div_ceil(8)));
+            at = at.saturating_add(64);
         }
     }
 
-    /// Returns eight bits starting at bit `at`. Bits past the end of the bytes are zero; bits past the end of
-    /// the run are arbitrary, and callers mask them.
-    fn window(self, at: usize) -> u8 {
+    /// Returns 64 bits starting at bit `at`. Bits past the end of the bytes are zero; bits past the end of the run are
+    /// arbitrary, and callers mask them.
+    fn window(self, at: usize) -> u64 {
         let at = self.start.saturating_add(at);
-        let (index, shift) = (at / 8, at % 8);
-        let high = self.bytes.get(index).copied().unwrap_or(0);
-        if shift == 0 {
-            return high;
+        let (bytes, shift) = (self.bytes.get(at / 8..).unwrap_or_default(), at % 8);
+        let mut nine = [0; 9];
+        match bytes.first_chunk() {
+            Some(whole) => nine = *whole,
+            None => nine.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from),
         }
-        let low = self.bytes.get(index.saturating_add(1)).copied().unwrap_or(0);
-        // The shift is 1 to 7, so the result is the upper byte of the shifted pair.
-        let pair = u16::from_be_bytes([high, low]) << shift;
-        pair.to_be_bytes()[0]
+        let [high @ .., low] = nine;
+        // The shift is less than eight.
+        u64::from_be_bytes(high) << shift | u64::from(low) >> 8usize.saturating_sub(shift)
     }
 }
 

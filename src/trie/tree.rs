@@ -35,9 +35,21 @@ impl Trie {
     /// keccak-256 and length in bytes of the value under `key`. A value of more than 32 bytes is not hashed
     /// again, because its node stores the hash.
     pub fn value_hash(&self, key: &[u8]) -> Option<(B256, usize)> {
-        let stored = self.top.as_deref()?.find(Bits::of_key(key))?.value.as_ref()?;
-        let hash = stored.long_hash.unwrap_or_else(|| alloy_primitives::keccak256(&stored.bytes));
-        Some((hash, stored.bytes.len()))
+        self.top.as_deref()?.find(Bits::of_key(key))?.value_hash()
+    }
+
+    /// The value under `key`, and what [`Self::value_hash`] gives for the key that goes on with `rest`, which is not empty.
+    pub(crate) fn get_with_hash_below(
+        &self,
+        key: &[u8],
+        rest: &[u8],
+    ) -> Option<(&Bytes, Option<(B256, usize)>)> {
+        let node = self.top.as_deref()?.find(Bits::of_key(key))?;
+        let below = || {
+            let (bit, rest) = Bits::of_key(rest).split_first()?;
+            node.child(bit).as_deref()?.find(rest)?.value_hash()
+        };
+        Some((&node.value.as_ref()?.bytes, below()))
     }
 
     /// Sets the value under `key`; an empty value deletes it. Values must be shorter than 2^24 bytes, the

@@ -119,6 +119,12 @@ impl TreeNode {
         }
     }
 
+    /// keccak-256 and length in bytes of the value.
+    pub(super) fn value_hash(&self) -> Option<(B256, usize)> {
+        let stored = self.value.as_ref()?;
+        Some((stored.long_hash.unwrap_or_else(|| keccak256(&stored.bytes)), stored.bytes.len()))
+    }
+
     /// Bytes that this node and everything below it add to its parent's children size.
     fn whole_size(&self) -> u64 {
         let long = match &self.value {

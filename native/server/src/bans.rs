@@ -58,7 +58,7 @@ impl HostBans {
     #[must_use]
     pub fn is_banned(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        read(&self.list).is_banned(address, unix_time()) && !address.is_loopback() && !self.is_proxy(address)
+        !address.is_loopback() && read(&self.list).is_banned(address, unix_time()) && !self.is_proxy(address)
     }
 
     /// Completes when an address is banned.

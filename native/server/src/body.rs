@@ -49,12 +49,13 @@ pub(crate) async fn read(request: Request, asker: Asker, shared: &Shared) -> Res
     if announced > most.saturating_add(SURPLUS_BYTES) {
         return Err(Unread::TooLong);
     }
-    let until = Instant::now() + shared.limits.body_timeout;
+    let mut until = None;
+    let mut until = || *until.get_or_insert_with(|| Instant::now() + shared.limits.body_timeout);
     let exact = request.body().size_hint().exact().is_some();
     let mut chunks = request.into_body().into_data_stream();
     let (mut body, mut held) = (Vec::new(), Held::default());
     let (mut surplus, mut piece) = (0_usize, 0_usize);
-    while let Some(chunk) = next(&mut chunks, until, (asker, &held), limits).await? {
+    while let Some(chunk) = next(&mut chunks, &mut until, (asker, &held), limits).await? {
         piece = piece.saturating_add(chunk.len());
         if piece >= PIECE {
             piece = 0;
@@ -67,8 +68,9 @@ pub(crate) async fn read(request: Request, asker: Asker, shared: &Shared) -> Res
             if length > FREE_BYTES && held.bytes() == 0 {
                 // The body's whole possible size is taken at once, so that no body holds some bytes and waits for more.
                 let whole = if exact { announced.min(most) } else { most };
-                let left = until.saturating_duration_since(Instant::now());
-                held = limits.requests().take_within(asker, whole, left).await.ok_or(Unread::NoRoom)?;
+                let left = until().saturating_duration_since(Instant::now());
+                let taking = Box::pin(limits.requests().take_within(asker, whole, left));
+                held = taking.await.ok_or(Unread::NoRoom)?;
                 body.reserve_exact(whole.saturating_sub(body.len()));
             }
             body.extend_from_slice(&chunk);
@@ -89,14 +91,18 @@ pub(crate) async fn read(request: Request, asker: Asker, shared: &Shared) -> Res
 /// Reads the next chunk. A body that holds bytes of the budget must make progress while others wait for them.
 async fn next(
     chunks: &mut BodyDataStream,
-    until: Instant,
+    until: &mut impl FnMut() -> Instant,
     (asker, held): (Asker, &Held),
     limits: &Limits,
 ) -> Result<Option<Bytes>, Unread> {
+    if chunks.is_end_stream() {
+        return Ok(None);
+    }
     // A chunk that has come in already is taken without a look at the clock.
     if let Some(chunk) = chunks.next().now_or_never() {
         return chunk.transpose().map_err(|_| Unread::Broken);
     }
+    let until = until();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match timeout(left.min(PATIENCE), chunks.next()).await {

@@ -9,12 +9,13 @@ use axum::body::Body;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rootlight_limits::processors;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
+use super::head_timer::HeadTimer;
 use super::http;
 use super::metered::Metered;
 use super::places::{ClientConnection, Places, Ticket};
@@ -101,7 +102,7 @@ impl Connections {
 
     async fn serve(&self, stream: Stream, connection: Arc<ClientConnection>) {
         let mut builder = hyper::server::conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(self.shared.limits.head_timeout);
+        builder.timer(HeadTimer::default()).header_read_timeout(self.shared.limits.head_timeout);
         // A client may end its side after its last request, and wait for the answer.
         builder.max_buf_size(BUFFER_BYTES).half_close(true);
         let (shared, client) = (self.shared.clone(), connection.clone());

@@ -1,6 +1,6 @@
 //! Who may enter: the base path, the profile, and API keys in the path.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use rootlight::rpc::server::Profile;
 
 use super::access::is_loopback_host;
@@ -77,7 +77,12 @@ impl Entry {
 
 /// Headers that proxies add. A request with one of them is not of this machine, even if its connection is: the proxy
 /// passes on the request of somebody else.
-pub(super) const OF_PROXIES: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+pub(super) static OF_PROXIES: [HeaderName; 4] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-real-ip"),
+];
 
 /// Whether a request is addressed to this machine by `localhost` or a loopback address. A proxy that adds no header may still
 /// pass the name on by which the service is known.
@@ -88,7 +93,7 @@ fn is_named_locally(headers: &HeaderMap) -> bool {
 
 /// Whether a request comes from a program of this machine, and not through a proxy.
 fn is_direct(headers: &HeaderMap, client: &Client) -> bool {
-    client.is_local() && !OF_PROXIES.iter().any(|name| headers.contains_key(*name))
+    client.is_local() && !OF_PROXIES.iter().any(|name| headers.contains_key(name))
 }
 
 /// The segment of a path that is the key; `None` if it is missing.

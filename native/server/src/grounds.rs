@@ -41,7 +41,7 @@ impl Grounds {
         operator: bool,
     ) -> Self {
         let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
-        let names = [header::HOST.as_str(), header::ORIGIN.as_str()];
+        let names = [header::HOST, header::ORIGIN];
         let mut headers = HeaderMap::new();
         for (name, value) in request.headers() {
             if names.iter().chain(&OF_PROXIES).any(|known| name == known) {

@@ -1,5 +1,7 @@
 //! HTTP: methods, content types, sizes, CORS, status codes.
 
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -46,12 +48,15 @@ pub(crate) async fn handle(
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.asks_as(client.peer);
-    // The future is boxed, so that hyper and tracing move a pointer and not the whole future.
-    let admitted = Box::pin(admit(shared, connection, &rules.access, client, request));
-    let mut reply = admitted.instrument(span.clone()).await;
+    let work = (*request.method() == Method::POST).then(|| connection.work());
+    // Pinned here, so that the whole future is not moved. What few requests need is boxed, because each connection has room
+    // for it.
+    let mut admitted = pin!(admit(shared, connection, &rules.access, client, request));
+    let mut reply = poll_fn(|context| span.in_scope(|| admitted.as_mut().poll(context))).await;
     let is_probe = reply.head().extensions.get::<Probed>().is_some();
     reply.headers_mut().insert(request_id::HEADER, id);
     let response = leave(connection, reply).await;
+    drop(work);
     let status = response.status().as_u16();
     if !is_probe {
         shared.counts.metrics.responded(status);
@@ -111,10 +116,7 @@ async fn route(
     let path = request.uri().path();
     let tenant = match shared.entry.admit(path, request.headers(), &client).await {
         Ok(tenant) => tenant,
-        Err(refusal) => {
-            let _work = connection.work();
-            return refusal.response_to(request).await.into();
-        }
+        Err(refusal) => return Box::pin(refusal.response_to(request)).await.into(),
     };
     let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
     let all_pages = matches!(sender, Sender::Admitted(_));
@@ -123,27 +125,20 @@ async fn route(
     let caller = Caller::on(client.peer, sender.foreign_page(), terms);
     connection.asks_as(caller.peer);
     match *request.method() {
-        Method::POST => post(shared, connection, &caller, tenant, request).await,
+        Method::POST => post(shared, &caller, tenant, request).await,
         _ => {
             connection.belongs_to(client.peer);
             let grounds = Grounds::new(&request, &client, sender, operator);
-            upgrade(shared, connection, caller, (grounds, tenant), request).await.into()
+            Box::pin(upgrade(shared, connection, caller, (grounds, tenant), request)).await.into()
         }
     }
 }
 
-async fn post(
-    shared: &Shared,
-    connection: &Arc<ClientConnection>,
-    caller: &Caller,
-    tenant: Option<Tenant>,
-    request: Request,
-) -> Reply {
+async fn post(shared: &Shared, caller: &Caller, tenant: Option<Tenant>, request: Request) -> Reply {
     if !is_json(request.headers()) {
         let text = "content type must be application/json";
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text).into();
     }
-    let _work = connection.work();
     let coding = coding::preferred(request.headers());
     let (body, held) = match body::read(request, caller.peer.asker(), shared).await {
         Ok(read) => read,
@@ -183,7 +178,7 @@ async fn answer(shared: &Shared, peer: Peer, answered: HeldReply, coding: Option
     let Some(text) = write(reply, peer.asker(), shared.counts.limits.work()).await else { return nothing() };
     let plain = text.into_bytes();
     let (body, coding) = match coding.filter(|_| plain.len() >= compress::LEAST_BYTES) {
-        Some(coding) => match compress::encode(coding, shared, peer, plain).await {
+        Some(coding) => match Box::pin(compress::encode(coding, shared, peer, plain)).await {
             Ok(body) => (body, Some(coding.name())),
             Err(plain) => (plain, None),
         },

@@ -18,6 +18,7 @@ mod entry;
 pub mod few;
 mod grounds;
 mod handshake;
+mod head_timer;
 mod http;
 mod key_access;
 mod key_sockets;

@@ -156,7 +156,7 @@ impl ClientConnection {
         held.shrink_to(bytes);
         let lacking = bytes.saturating_sub(held.bytes());
         let further = if lacking > 0 && self.unsent() > SMALL_ANSWER {
-            self.counts.limits.hold_bytes(self.asker(), lacking).await?
+            Box::pin(self.counts.limits.hold_bytes(self.asker(), lacking)).await?
         } else {
             Held::default()
         };
@@ -291,8 +291,9 @@ pub(crate) struct Work(Arc<ClientConnection>);
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.0.idle_since.store(now(), Ordering::Relaxed);
-        self.0.working.fetch_sub(1, Ordering::Relaxed);
+        if self.0.working.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.idle_since.store(now(), Ordering::Relaxed);
+        }
     }
 }
 

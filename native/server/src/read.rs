@@ -14,6 +14,11 @@ pub(super) async fn read(shared: &Shared, caller: &Caller, text: Vec<u8>) -> Opt
     if text.len() <= SHORT_JSON {
         return Some(Message::read(&text, dispatcher(), most));
     }
+    Box::pin(read_long(shared, caller, text)).await
+}
+
+async fn read_long(shared: &Shared, caller: &Caller, text: Vec<u8>) -> Option<Message> {
+    let most = caller.connection.batch_limit();
     let size = if text.trim_ascii_start().starts_with(b"[") { Size::Batch } else { Size::Single };
     let place = shared.reads.enter(caller.peer, size).await;
     let reading = move |_: &Pauses<'_>| {

@@ -178,11 +178,10 @@ pub(crate) fn banned() -> Response {
 
 /// Adds the headers that say how much of a limit is left.
 pub(crate) fn add_standing(headers: &mut HeaderMap, standing: &Standing) {
-    for (name, value) in [
-        ("x-ratelimit-limit", standing.limit),
-        ("x-ratelimit-remaining", standing.remaining),
-        ("x-ratelimit-reset", standing.reset),
-    ] {
-        headers.insert(HeaderName::from_static(name), value.into());
+    const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+    const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+    const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+    for (name, value) in [(LIMIT, standing.limit), (REMAINING, standing.remaining), (RESET, standing.reset)] {
+        headers.insert(name, value.into());
     }
 }

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rootlight_limits::caller_id::Peer;
+use rootlight_limits::processors::time_used;
 
 /// Longest attempt.
 const ATTEMPT: Duration = Duration::from_micros(200);
 
 /// After a message that took longer than [`ATTEMPT`], no message of its address is tried for this many times as long. Code
 /// that hashes megabytes with one instruction takes milliseconds before it can be interrupted. A rest of the same length
-/// for all would either let such code take much of a thread's time, or cost speed when a thread has lost its processor
-/// during an attempt.
+/// for all would let such code take much of a thread's time.
 const REST: u64 = 200;
 
 /// The time for which another address counts as sending messages.
@@ -52,6 +52,19 @@ pub(super) struct Attempts {
     paid: AtomicU64,
 }
 
+/// A message that is being tried.
+pub(super) struct Attempt {
+    started: Instant,
+    /// The processor time that the thread had used then.
+    used: Duration,
+}
+
+impl Attempt {
+    pub(super) fn begin() -> Self {
+        Self { started: Instant::now(), used: time_used() }
+    }
+}
+
 impl Attempts {
     pub(super) fn new() -> Self {
         let number = || AtomicU64::new(0);
@@ -77,12 +90,27 @@ impl Attempts {
     }
 
     /// Notes how long an attempt took.
-    pub(super) fn took(&self, peer: Peer, time: Duration) {
-        self.took_at(peer.asker().number, time, self.now());
+    pub(super) fn took(&self, peer: Peer, attempt: &Attempt) {
+        self.took_at(peer.asker().number, self.time_of(attempt), self.now());
+    }
+
+    /// Whether an attempt has taken as long as it may.
+    pub(super) fn is_over(&self, attempt: &Attempt) -> bool {
+        self.time_of(attempt) > self.longest()
+    }
+
+    /// The time that an attempt has taken. A thread that has lost its processor meanwhile has not worked for longer: what it
+    /// would begin anew elsewhere is nearly finished here.
+    fn time_of(&self, attempt: &Attempt) -> Duration {
+        let time = attempt.started.elapsed();
+        match cfg!(target_os = "linux") && time > self.longest() {
+            true => time.min(time_used().saturating_sub(attempt.used)),
+            false => time,
+        }
     }
 
     /// The longest attempt.
-    pub(super) fn longest(&self) -> Duration {
+    fn longest(&self) -> Duration {
         Duration::from_micros(self.longest.load(Ordering::Relaxed))
     }
 

@@ -10,7 +10,7 @@ use rootlight_limits::caller_id::Peer;
 use rootlight_limits::priority::Pauses;
 use rootlight_limits::unix_time::unix_time;
 
-use super::attempts::Attempts;
+use super::attempts::{Attempt, Attempts};
 use super::parts::{Parts, Writer, changed, lock, moment, publish};
 use crate::recovery::AllProcessors;
 use crate::store::StoreError;
@@ -50,9 +50,9 @@ impl Job {
             return Err(self);
         }
         let (view, now) = (self.parts.view(), unix_time());
-        let started = Instant::now();
-        let ended = self.message.begin(&*view, now, &|| started.elapsed() > attempts.longest());
-        attempts.took(peer, started.elapsed());
+        let attempt = Attempt::begin();
+        let ended = self.message.begin(&*view, now, &|| attempts.is_over(&attempt));
+        attempts.took(peer, &attempt);
         self.begun = Some((view, now));
         let parts = self.parts.clone();
         if ended { Ok(self.read_whole(&parts.options.limits.work().pauses())) } else { Err(self) }

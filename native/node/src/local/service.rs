@@ -1,5 +1,6 @@
 //! Answers messages from a local chain: readers use snapshots, writers run one at a time.
 
+use std::future::ready;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -8,9 +9,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight::engine::{Node, View};
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{LocalClient, LocalMessage, MAX_RESPONSE, Message, News, ReplyOrLogs, notification};
+use rootlight::rpc::{
+    LocalClient, LocalMessage, MAX_RESPONSE, Message, News, Reply, ReplyOrLogs, notification,
+};
 use rootlight_limits::Limits;
-use rootlight_limits::budget::{Held, NO_ROOM};
+use rootlight_limits::budget::{Held, NO_ROOM, SMALL_ANSWER};
 use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::runs::{Runs, Size};
 use rootlight_limits::unix_time::unix_time;
@@ -128,30 +131,36 @@ impl LocalService {
     }
 
     /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
-    /// look-up. Other messages that may be short are tried there for a moment ([`Attempts`]). All others, and those that
-    /// were not finished, wait for their turn and run on a thread of their own, so that they do not block other connections.
-    async fn run(&self, caller: &Caller, message: Message) -> Result<HeldReply, Unanswered> {
-        let (peer, size) = (caller.peer, Size::of(&message));
+    /// look-up. Other messages that may be short are tried there for a moment ([`Attempts`]). Returns the job of all others,
+    /// and of those that were not finished.
+    fn begin(&self, caller: &Caller, message: Message) -> Result<Begun, Unanswered> {
+        let peer = caller.peer;
         // Hashing a long parameter takes as long as a run.
         let is_short = message.bytes() <= SHORT_JSON;
         let message = LocalMessage::new(caller.connection.clone(), message);
         self.attempts.sent(peer);
         let job = Job { message, takes_pieces: caller.takes_pieces, parts: self.parts.clone(), begun: None };
-        let brief = match is_short {
-            true => {
-                let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, peer).map(Ok));
-                catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)?
-            }
-            false => Err(job),
-        };
-        let job = match brief {
-            Ok(reply) => {
-                let reply = reply.map_err(Unanswered::NotKept)?;
+        if !is_short {
+            return Ok(Begun::Left(job, is_short));
+        }
+        let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, peer).map(Ok));
+        match catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)? {
+            Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::NotKept),
+            Err(job) => Ok(Begun::Left(job, is_short)),
+        }
+    }
+
+    /// Finishes a message. One that is left waits for its turn and runs on a thread of its own, so that it does not block other
+    /// connections.
+    async fn finish(&self, caller: &Caller, begun: Begun, size: Size) -> Result<HeldReply, Unanswered> {
+        let peer = caller.peer;
+        let (job, is_short) = match begun {
+            Begun::Done(reply) => {
                 let held =
                     self.limits().hold_answer(peer.asker(), reply.bytes()).await.ok_or(Unanswered::NoRoom)?;
                 return Ok(HeldReply { held, ..HeldReply::of(reply) });
             }
-            Err(job) => job,
+            Begun::Left(job, is_short) => (job, is_short),
         };
         let runs = match (job.message.reads_only(), is_short) {
             (true, true) => &self.runs,
@@ -205,19 +214,26 @@ impl LocalService {
         }
     }
 
-    async fn answer_in_turn(&self, caller: &Caller, message: Message) -> HeldReply {
-        let id = message.single_id();
-        match self.run(caller, message).await {
-            Ok(held) => {
-                let reply = held.reply.as_ref().filter(|_| self.parts.options.logs_calls);
-                if let Some(failure) = reply.and_then(report::failed_call) {
-                    info!("{failure}");
-                }
-                held
-            }
-            Err(unanswered) => failed(id, &unanswered),
+    /// The reply to the message with this id; a call that failed is logged.
+    fn replied(&self, id: Id, answered: Result<HeldReply, Unanswered>) -> HeldReply {
+        let held = match answered {
+            Ok(held) => held,
+            Err(unanswered) => return failed(id, &unanswered),
+        };
+        let reply = held.reply.as_ref().filter(|_| self.parts.options.logs_calls);
+        if let Some(failure) = reply.and_then(report::failed_call) {
+            info!("{failure}");
         }
+        held
     }
+}
+
+/// A message after the part of it that is answered on the calling thread.
+enum Begun {
+    /// The reply is there.
+    Done(Reply),
+    /// The message is left, and whether it is short.
+    Left(Job, bool),
 }
 
 fn failed(id: Id, unanswered: &Unanswered) -> HeldReply {
@@ -246,7 +262,15 @@ enum Unanswered {
 
 impl Service for LocalService {
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
-        Box::pin(self.answer_in_turn(caller, message))
+        let (id, size) = (message.single_id(), Size::of(&message));
+        // Most messages end here, without the future of a long one.
+        match self.begin(caller, message) {
+            Ok(Begun::Done(reply)) if reply.bytes() <= SMALL_ANSWER => {
+                Box::pin(ready(self.replied(id, Ok(HeldReply::of(reply)))))
+            }
+            Ok(begun) => Box::pin(async move { self.replied(id, self.finish(caller, begun, size).await) }),
+            Err(unanswered) => Box::pin(ready(failed(id, &unanswered))),
+        }
     }
 
     fn counts(&self) -> Counts {
@@ -255,7 +279,7 @@ impl Service for LocalService {
 
     fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
         match self.poll_here(caller, subscription) {
-            Some(news) => Box::pin(std::future::ready((news, Held::default()))),
+            Some(news) => Box::pin(ready((news, Held::default()))),
             None => Box::pin(news_by_message(self, caller, subscription)),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use alloy_primitives::{Address, keccak256};
 use ipnet::IpNet;
@@ -56,6 +57,18 @@ impl Rules {
     /// A number for what the key may ask about: its methods, contracts and overrides.
     #[must_use]
     pub fn rights(&self) -> u64 {
+        // Most keys have no lists, and each request asks for the number.
+        static WITHOUT_LISTS: LazyLock<[u64; 2]> = LazyLock::new(|| {
+            [false, true].map(|state_override| Rules { state_override, ..Rules::default() }.hashed_rights())
+        });
+        if !self.contracts.is_empty() || !self.methods.is_empty() {
+            return self.hashed_rights();
+        }
+        let [without, with] = *WITHOUT_LISTS;
+        if self.state_override { with } else { without }
+    }
+
+    fn hashed_rights(&self) -> u64 {
         let mut text = format!("{}", self.state_override);
         let contracts = self.contracts.iter().map(|contract| format!(" {contract}"));
         let methods = self.methods.iter().map(|method| format!(" {method}"));

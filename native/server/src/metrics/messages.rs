@@ -1,8 +1,10 @@
 //! How long messages take, by method.
 
+use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
+use alloy_primitives::map::HashMap;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -41,14 +43,19 @@ static LABELS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     [BATCH, OTHER].into_iter().chain(names).collect()
 });
 
+/// The place of each method's label, by the address of its row.
+static PLACES: LazyLock<HashMap<usize, usize>> = LazyLock::new(|| {
+    let place = |name: &str| LABELS.iter().position(|label| *label == name);
+    methods().filter_map(|method| Some((from_ref(method).addr(), place(method.name)?))).collect()
+});
+
 /// The place of the label of a message.
 pub(super) fn place(message: &Message) -> usize {
     if message.is_batch() {
         return 0;
     }
     let row = message.calls().next().and_then(|call| call.row);
-    let names = LABELS.get(2..).unwrap_or_default();
-    row.and_then(|row| names.binary_search(&row.name).ok()).map_or(1, |at| at.saturating_add(2))
+    row.and_then(|row| PLACES.get(&from_ref(row).addr()).copied()).unwrap_or(1)
 }
 
 /// How often a method was called since the start of the server.
