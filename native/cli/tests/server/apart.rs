@@ -102,14 +102,14 @@ async fn a_server_that_has_used_up_all_its_limits_leaves_another_as_if_alone() {
     assert_eq!(first.post(&first.limited, &number).await.0, 200);
     assert_eq!(first.post(&first.limited, &number).await.0, 429);
     let counted = first.metrics().await;
-    let sha3 = "rootlight_rpc_duration_seconds_count{method=\"web3_sha3\",outcome=\"error\"} 1\n";
-    assert!(counted.contains(sha3) && counted.contains("rootlight_http_responses_total{status=\"503\"} 1\n"));
+    let sha3 = "rootlight_rpc_duration_seconds_count{method=\"web3_sha3\",";
+    let full = "rootlight_http_responses_total{status=\"503\"} 1\n";
+    assert!(counted.contains(sha3) && counted.contains(full), "{counted}");
 
     let counted = second.metrics().await;
-    for none in ["rootlight_rpc_duration_seconds_count{", "rootlight_http_responses_total{"] {
-        assert!(!counted.contains(none), "{none} in\n{counted}");
-    }
-    for line in counted.lines().filter(|line| line.starts_with("rootlight_rejected_requests_total{")) {
+    assert!(!counted.contains("rootlight_rpc_duration_seconds_count{"), "{counted}");
+    let names = ["rootlight_http_responses_total{", "rootlight_rejected_requests_total{"];
+    for line in counted.lines().filter(|line| names.iter().any(|name| line.starts_with(name))) {
         assert!(line.ends_with(" 0"), "{line}");
     }
     assert_eq!((second.limits.answers().taken(), second.limits.requests().all().taken()), (0, 0));
