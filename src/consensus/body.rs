@@ -14,37 +14,20 @@ use crate::types::{B256, Bloom, Receipt, SealedHeader, Transaction};
 /// Why transactions or receipts do not belong to a block.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum BodyError {
     /// The header commits to other transactions.
     #[error("transactionsRoot: {expected}, the transactions give {found}")]
-    TransactionsRoot {
-        /// The root in the header.
-        expected: B256,
-        /// The root of the list.
-        found: B256,
-    },
+    TransactionsRoot { expected: B256, found: B256 },
     /// The header commits to other receipts.
     #[error("receiptsRoot: {expected}, the receipts give {found}")]
-    ReceiptsRoot {
-        /// The root in the header.
-        expected: B256,
-        /// The root of the list.
-        found: B256,
-    },
+    ReceiptsRoot { expected: B256, found: B256 },
     /// The numbers of receipts and transactions differ.
     #[error("{receipts} receipts for {transactions} transactions")]
-    Count {
-        /// Number of receipts.
-        receipts: usize,
-        /// Number of transactions.
-        transactions: usize,
-    },
+    Count { receipts: usize, transactions: usize },
     /// A receipt's bloom is not the bloom of its logs. Only an invalid block can contain it.
     #[error("receipt {index}: logsBloom is not that of its logs")]
-    ReceiptBloom {
-        /// Index in the block.
-        index: usize,
-    },
+    ReceiptBloom { index: usize },
     /// The header's bloom is not the union of the receipts' blooms. Only an invalid block can have it.
     #[error("logsBloom: not the union of the receipts' blooms")]
     Bloom,
@@ -52,21 +35,14 @@ pub enum BodyError {
     /// it.
     #[error("receipt {index}: cumulativeGasUsed {found}, the sum is {expected}")]
     CumulativeGas {
-        /// Index in the block.
         index: usize,
         /// Sum of the gas used in the sublist up to this transaction.
         expected: u64,
-        /// The value in the receipt.
         found: u64,
     },
     /// The sum of the receipts' gas is not the header's gas used. Only an invalid block can have it.
     #[error("gasUsed: {expected}, the receipts sum up to {found}")]
-    GasUsed {
-        /// The header's gas used.
-        expected: u64,
-        /// Sum over the receipts.
-        found: u64,
-    },
+    GasUsed { expected: u64, found: u64 },
 }
 
 /// The node format of a block's transaction and receipt roots: the orchid format before RSKIP-126.

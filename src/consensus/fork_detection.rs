@@ -46,35 +46,21 @@ impl ForkDetection {
 /// A part of the data that contradicts the ancestors.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ForkDetectionError {
     /// A commitment to an earlier Bitcoin header is wrong.
     #[error("commitment {index} is {found:#04x}, block {block} gives {expected:#04x}")]
-    Commitment {
-        /// Position among the seven.
-        index: usize,
-        /// The block to which it commits.
-        block: u64,
-        /// The value computed from that block.
-        expected: u8,
-        /// The value in the header.
-        found: u8,
-    },
+    Commitment { index: usize, block: u64, expected: u8, found: u8 },
     /// The uncle count is wrong.
     #[error("uncle count {found}, the last 32 blocks state {expected}")]
     Uncles {
         /// The sum in 32-bit signed arithmetic. A negative sum equals no byte.
         expected: i32,
-        /// The value in the header.
         found: u8,
     },
     /// The block number is wrong.
     #[error("number {found}, block {expected}")]
-    Number {
-        /// The low 32 bits of the header's number.
-        expected: u32,
-        /// The value in the header.
-        found: u32,
-    },
+    Number { expected: u32, found: u32 },
 }
 
 /// Summary of a header and its known ancestors, from which the data of its children are computed.

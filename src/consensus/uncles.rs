@@ -14,89 +14,40 @@ use crate::types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader, U256, uncles_h
 /// Why uncles do not belong to a block, or do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum UncleError {
     /// The header commits to another list.
     #[error("sha3Uncles: {expected}, the list hashes to {found}")]
-    Hash {
-        /// The hash in the header.
-        expected: B256,
-        /// The hash of the list.
-        found: B256,
-    },
+    Hash { expected: B256, found: B256 },
     /// Too many uncles.
     #[error("{found} uncles, at most {MAX_UNCLES}")]
-    TooMany {
-        /// Number of uncles.
-        found: usize,
-    },
+    TooMany { found: usize },
     /// The uncle is not below the block that includes it, or is too far below it.
     #[error(
         "uncle {index}: number {number} in block {block}, at most {UNCLE_GENERATIONS} blocks below the parent"
     )]
-    Generation {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's number.
-        number: u64,
-        /// The block's number.
-        block: u64,
-    },
+    Generation { index: usize, number: u64, block: u64 },
     /// The block includes the uncle twice.
     #[error("uncle {index}: {hash} is included twice")]
-    Repeated {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's hash.
-        hash: B256,
-    },
+    Repeated { index: usize, hash: B256 },
     /// The uncle is an ancestor of the block.
     #[error("uncle {index}: {hash} is an ancestor of the block")]
-    Ancestor {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's hash.
-        hash: B256,
-    },
+    Ancestor { index: usize, hash: B256 },
     /// A recent block already includes the uncle.
     #[error("uncle {index}: {hash} is already an uncle of block {block}")]
-    Used {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's hash.
-        hash: B256,
-        /// Number of the earlier block.
-        block: u64,
-    },
+    Used { index: usize, hash: B256, block: u64 },
     /// The uncle's parent is not a recent ancestor of the block.
     #[error("uncle {index}: parent {parent} is not a recent ancestor of the block")]
-    Parent {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's parent hash.
-        parent: B256,
-    },
+    Parent { index: usize, parent: B256 },
     /// The uncle breaks a header rule.
     #[error("uncle {index}: {rule}")]
-    Rule {
-        /// Index in the list.
-        index: usize,
-        /// The rule that it breaks.
-        rule: RuleError,
-    },
+    Rule { index: usize, rule: RuleError },
     /// An ancestor that the check needs is not known (start of the chain), so the uncles cannot be counted.
     #[error("ancestor block {number} is not known")]
-    UnknownAncestor {
-        /// Number of the ancestor.
-        number: u64,
-    },
+    UnknownAncestor { number: u64 },
     /// The uncles of an earlier block must be proven first, to exclude that an uncle is used twice.
     #[error("the uncles of block {number} {hash} must be proven first")]
-    EarlierUncles {
-        /// The earlier block's number.
-        number: u64,
-        /// The earlier block's hash.
-        hash: B256,
-    },
+    EarlierUncles { number: u64, hash: B256 },
 }
 
 impl UncleError {

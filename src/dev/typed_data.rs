@@ -32,6 +32,7 @@ const SHOWN: usize = 40;
 /// Why typed data has no hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum TypedDataError {
     /// The text is not an object with the members that EIP-712 names.
     #[error("typed data is an object with types, primaryType, domain and message")]
@@ -41,12 +42,7 @@ pub enum TypedDataError {
     Type(String),
     /// A value that is missing or not of its type.
     #[error("typed data: the value of {field:?} is missing or not of type {kind:?}")]
-    Value {
-        /// The name of the field.
-        field: String,
-        /// Its type.
-        kind: String,
-    },
+    Value { field: String, kind: String },
     /// Structs or arrays within each other, deeper than 64 levels.
     #[error("typed data: more than {MAX_DEPTH} levels of structs and arrays")]
     Depth,

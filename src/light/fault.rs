@@ -47,6 +47,7 @@ impl SyncFault {
 /// Why an upstream is no longer followed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum SyncCause {
     /// The request failed.
     #[error(transparent)]
@@ -65,12 +66,7 @@ pub enum SyncCause {
     Hidden(String),
     /// The response is another block than the requested one.
     #[error("asked for block {asked}, got block {got}")]
-    OtherBlock {
-        /// The requested height.
-        asked: u64,
-        /// The height of the block in the response.
-        got: u64,
-    },
+    OtherBlock { asked: u64, got: u64 },
     /// The header breaks a rule.
     #[error(transparent)]
     Header(ChainError),

@@ -32,6 +32,7 @@ const PACKED: u8 = 1;
 /// Why a text does not decode as a batch of headers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum BatchError {
     /// The text is not base64.
     #[error("headers: not base64")]
@@ -50,10 +51,7 @@ pub enum BatchError {
     Header(#[from] HeaderError),
     /// The batch has more headers than were requested.
     #[error("more than {asked} headers")]
-    TooMany {
-        /// Number of headers that were requested.
-        asked: usize,
-    },
+    TooMany { asked: usize },
 }
 
 /// Decoded headers, each with the uncles that came with it; `None` if the list of uncles is left out. Nothing in it is

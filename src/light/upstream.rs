@@ -27,21 +27,15 @@ pub type UpstreamResponse = Result<Box<RawValue>, RequestFailure>;
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum RequestFailure {
     /// The upstream responded with an error object. Its text is cut to [`MAX_ERROR_TEXT`].
     #[error("upstream error {code}: {message}")]
-    Rpc {
-        /// JSON-RPC code.
-        code: i64,
-        /// Message, cut and with control characters removed.
-        message: String,
-    },
+    Rpc { code: i64, message: String },
     /// The upstream ran code that reverted, and gives the code's output. Only the host's own node is asked to run code.
     #[error("upstream error {code}: {message}")]
     Reverted {
-        /// JSON-RPC code.
         code: i64,
-        /// Message.
         message: String,
         /// Output of the code.
         output: Bytes,

@@ -20,6 +20,7 @@ use crate::{
 /// Why a whole message could not be used (HTTP 400).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum EnvelopeError {
     /// The bytes are not JSON.
     #[error("JSON parse error")]
@@ -32,10 +33,7 @@ pub enum EnvelopeError {
     TooDeep,
     /// More members than a batch may have.
     #[error("Cannot dispatch batch requests. {max} is the max number of supported batch requests")]
-    BatchTooLarge {
-        /// The limit.
-        max: usize,
-    },
+    BatchTooLarge { max: usize },
 }
 
 impl EnvelopeError {
@@ -59,6 +57,7 @@ impl EnvelopeError {
 /// A parameter that is not valid, in the reference node's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ParamError {
     /// An address that is not 40 hex digits with or without `0x`.
     #[error("Invalid address: null, empty or invalid hex value.")]
@@ -110,20 +109,10 @@ pub enum ParamError {
     Sha3,
     /// A parameter of the wrong JSON type; position counts from 0.
     #[error("invalid argument {position}: expected {expected}")]
-    Type {
-        /// Position, from 0.
-        position: usize,
-        /// What the method expects there.
-        expected: &'static str,
-    },
+    Type { position: usize, expected: &'static str },
     /// More storage keys than one proof request may have.
     #[error("too many storage keys: {given}, at most {max}")]
-    TooManyKeys {
-        /// How many were given.
-        given: usize,
-        /// The limit.
-        max: usize,
-    },
+    TooManyKeys { given: usize, max: usize },
     /// More addresses and topics than one log filter may have.
     #[error("too many addresses and topics: at most {0}")]
     TooManyTerms(usize),
@@ -230,6 +219,7 @@ pub enum ParamError {
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum RpcError {
     /// A member of the message is not a request object.
     #[error("invalid request")]
@@ -287,7 +277,6 @@ pub enum RpcError {
     /// The call reverted; `reason` is decoded from `Error(string)`.
     #[error("VM Exception while processing transaction: {}", revert_text(.reason.as_deref()))]
     Reverted {
-        /// The text of `Error(string)`, if the payload is one.
         reason: Option<String>,
         /// The revert payload.
         data: Bytes,
@@ -308,28 +297,17 @@ pub enum RpcError {
     EstimateHalted(String),
     /// More logs than a query over a long range may return.
     #[error("Filter returned more than {max} logs.{}", narrower(Some(*fits)))]
-    TooManyLogs {
-        /// The limit.
-        max: usize,
-        /// A range that is within the limit.
-        fits: (u64, u64),
-    },
+    TooManyLogs { max: usize, fits: (u64, u64) },
     /// Logs of more bytes than an answer may have.
     #[error("Response size limit of {max} bytes exceeded.{}", narrower(*fits))]
     LogsTooLong {
-        /// The limit.
         max: usize,
         /// A range that is within the limit, if there is one that starts at the same block.
         fits: Option<(u64, u64)>,
     },
     /// A longer range of blocks than this method allows.
     #[error("Cannot query more than {max} blocks at once.{}", narrower(Some(*fits)))]
-    TooManyBlocks {
-        /// The limit.
-        max: u64,
-        /// The longest range that starts at the same block.
-        fits: (u64, u64),
-    },
+    TooManyBlocks { max: u64, fits: (u64, u64) },
     /// The filter does not exist, or it expired.
     #[error("filter not found")]
     FilterNotFound,
@@ -352,20 +330,12 @@ pub enum RpcError {
     /// A web page of another origin called a method that uses keys or changes the chain directly.
     #[cfg(feature = "dev")]
     #[error("{method} may not be called by web pages of other origins: {}. {}", pages.reason(), admission(origin))]
-    ForeignPage {
-        /// The method.
-        method: &'static str,
-        /// The page's origin.
-        origin: String,
-        /// The pages that may.
-        pages: Pages,
-    },
+    ForeignPage { method: &'static str, origin: String, pages: Pages },
     /// An error of the host, with the host's code.
     #[error("{text}")]
     Host {
         /// The code.
         code: i32,
-        /// The message.
         text: String,
         /// The data of a call that was reverted.
         data: Option<Bytes>,

@@ -16,18 +16,14 @@ use thiserror::Error;
 /// A stored trie cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum LoadError {
     /// A node or value is missing or invalid.
     #[error(transparent)]
     Walk(#[from] WalkError),
     /// The bytes stored under a hash have another hash.
     #[error("bytes stored as {expected} hash to {found}")]
-    Hash {
-        /// The hash under which they are stored.
-        expected: B256,
-        /// The hash that they have.
-        found: B256,
-    },
+    Hash { expected: B256, found: B256 },
     /// The keys of the trie are longer than [`MAX_PATH_BITS`].
     #[error("{0}: keys of more than {MAX_PATH_BITS} bits")]
     TooDeep(B256),

@@ -14,6 +14,7 @@ use thiserror::Error;
 /// A receipt proof is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ReceiptProofError {
     /// The nodes do not verify, or the receipt is not the one that the leaf commits to.
     #[error(transparent)]
@@ -26,16 +27,10 @@ pub enum ReceiptProofError {
     OtherValue,
     /// A node is not a child of the one above it.
     #[error("node {index} is not a child of the next one towards the root")]
-    Unlinked {
-        /// Which node, counted in the order given.
-        index: usize,
-    },
+    Unlinked { index: usize },
     /// The path from the root to the leaf is not a whole number of bytes.
     #[error("the key has {bits} bits, not whole bytes")]
-    KeyNotWholeBytes {
-        /// Bits of the path.
-        bits: usize,
-    },
+    KeyNotWholeBytes { bits: usize },
     /// The key is not the RLP of an index.
     #[error("the key is not the RLP of an index")]
     KeyNotAnIndex,

@@ -26,34 +26,20 @@ const FILE_BYTES: u64 = 1024 * 1024;
 /// The reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum TlsError {
     /// A file cannot be read, or others than its owner can use the key.
     #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// The file has no certificate in PEM.
     #[error("{0}: no certificate in PEM (-----BEGIN CERTIFICATE-----)")]
     NoCertificate(PathBuf),
     /// The file has no private key in PEM.
     #[error("{path}: no private key in PEM: {reason}")]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with the file. It does not contain the key.
-        reason: String,
-    },
+    NoKey { path: PathBuf, reason: String },
     /// The certificate or the key is damaged, or they do not belong together.
     #[error("{path}: {source}")]
-    Unusable {
-        /// The file with the certificate.
-        path: PathBuf,
-        /// The reason.
-        source: rustls::Error,
-    },
+    Unusable { path: PathBuf, source: rustls::Error },
 }
 
 /// The contents of the two files.

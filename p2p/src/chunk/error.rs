@@ -9,6 +9,7 @@ use super::limits::{MAX_PATH_NODES, MAX_RANGE_NODES};
 /// A chunk is malformed, or is not a range of the state that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ChunkError {
     /// The lists are malformed.
     #[error(transparent)]
@@ -24,12 +25,7 @@ pub enum ChunkError {
     LastHashes,
     /// A node breaks a rule of its encoding.
     #[error("chunk: node {index}: {rule}")]
-    Node {
-        /// Position in the chunk, nodes before the range included.
-        index: usize,
-        /// The rule.
-        rule: EncodingRule,
-    },
+    Node { index: usize, rule: EncodingRule },
     /// A node has a child by hash, but the chunk contains neither the child nor its hash.
     #[error("chunk: node {0}: the hash of a child is missing")]
     MissingHash(usize),
@@ -41,18 +37,10 @@ pub enum ChunkError {
     HashDiffers(usize),
     /// The nodes belong to another root.
     #[error("chunk: root {found}, expected {expected}")]
-    Root {
-        /// The root that was asked for.
-        expected: B256,
-        /// The root of the nodes.
-        found: B256,
-    },
+    Root { expected: B256, found: B256 },
     /// The range does not begin with the node at the requested offset.
     #[error("chunk: does not begin at offset {from}")]
-    Elsewhere {
-        /// The requested offset.
-        from: u64,
-    },
+    Elsewhere { from: u64 },
 }
 
 impl ChunkError {

@@ -8,6 +8,7 @@ use super::id::KeyError;
 /// Why a handshake or a stream of frames ended. After any of them the connection is of no more use: close it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum RlpxError {
     /// A secret or a public key that was passed in is none.
     #[error(transparent)]
@@ -38,12 +39,7 @@ pub enum RlpxError {
     BodyMac,
     /// A frame is longer than what is read at this point of the conversation, or longer than what may be sent.
     #[error("frame of {size} bytes, at most {limit}")]
-    FrameSize {
-        /// Bytes of message code and payload.
-        size: usize,
-        /// The limit.
-        limit: usize,
-    },
+    FrameSize { size: usize, limit: usize },
     /// The header of a frame, or its message code, is malformed.
     #[error("frame: {0}")]
     FrameContent(FieldError),

@@ -13,6 +13,7 @@ use crate::rlpx::RlpxError;
 /// [`Self::Transport`] and [`Self::HandshakeTimeout`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum CloseReason {
     /// The handshake or the stream of frames broke.
     #[error(transparent)]
@@ -40,20 +41,10 @@ pub enum CloseReason {
     RskVersion(u64),
     /// The peer is on another network.
     #[error("network {found}, not {expected}")]
-    Network {
-        /// Our network.
-        expected: u64,
-        /// The peer's.
-        found: u64,
-    },
+    Network { expected: u64, found: u64 },
     /// The peer has another block 0.
     #[error("genesis block {found}, not {expected}")]
-    Genesis {
-        /// Our block 0.
-        expected: B256,
-        /// The peer's.
-        found: B256,
-    },
+    Genesis { expected: B256, found: B256 },
     /// A message came before its time, or a second time.
     #[error("message {0:#04x} out of order")]
     OutOfOrder(u64),
@@ -92,6 +83,7 @@ impl CloseReason {
 /// Why a message was not sent. The session goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum SendError {
     /// STATUS of the peer has not come yet.
     #[error("session not ready")]
@@ -101,10 +93,7 @@ pub enum SendError {
     Closed,
     /// As many messages were sent as the peer reads in a minute.
     #[error("rate limit reached, {wait_ms} ms to wait")]
-    Rate {
-        /// Milliseconds until a message may be sent.
-        wait_ms: u64,
-    },
+    Rate { wait_ms: u64 },
     /// The message is too long.
     #[error(transparent)]
     Transport(RlpxError),

@@ -39,74 +39,36 @@ pub const MAX_SIDE_HEADERS: usize = 4_096;
 /// Why the chain refused a header or uncles.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ChainError {
     /// The header starts a chain that the checkpoint does not name.
     #[error("checkpoint: block {number} {hash}, found block {found_number} {found_hash}")]
-    Checkpoint {
-        /// Number of the checkpoint.
-        number: u64,
-        /// Hash of the checkpoint.
-        hash: B256,
-        /// Number of the header.
-        found_number: u64,
-        /// Hash of the header.
-        found_hash: B256,
-    },
+    Checkpoint { number: u64, hash: B256, found_number: u64, found_hash: B256 },
     /// The header is above the last block whose rules this version knows. No upstream is to blame.
     #[error("block {number} is beyond block {known_until}, up to which the rules are known: update needed")]
-    UpdateNeeded {
-        /// Number of the header.
-        number: u64,
-        /// Last number with known rules.
-        known_until: u64,
-    },
+    UpdateNeeded { number: u64, known_until: u64 },
     /// The header's parent is not among the kept headers.
     #[error("block {number}: parent {parent} is not known")]
-    UnknownParent {
-        /// Number of the header.
-        number: u64,
-        /// Hash of its parent.
-        parent: B256,
-    },
+    UnknownParent { number: u64, parent: B256 },
     /// The header would start a branch below the chain's base.
     #[error("block {number} branches off below the base {base}")]
-    BelowBase {
-        /// Number of the header.
-        number: u64,
-        /// Number of the base.
-        base: u64,
-    },
+    BelowBase { number: u64, base: u64 },
     /// The named block is not among the kept headers.
     #[error("block {0} is not known")]
     UnknownBlock(B256),
     /// The header breaks a rule.
     #[error("block {number} {hash}: {rule}")]
-    Rule {
-        /// Number of the header.
-        number: u64,
-        /// Hash of the header.
-        hash: B256,
-        /// The rule.
-        rule: RuleError,
-    },
+    Rule { number: u64, hash: B256, rule: RuleError },
     /// The uncles cannot be attached.
     #[error("uncles of block {number}: {error}")]
     Uncles {
-        /// Number of the block.
         number: u64,
         /// The rule that they break, or what is missing to check them.
         error: UncleError,
     },
     /// The header is not the parent of the lowest kept header.
     #[error("header {found} does not precede block {number}, whose parent is {expected}")]
-    NotTheParent {
-        /// Lowest number of the chain.
-        number: u64,
-        /// Hash that the parent must have.
-        expected: B256,
-        /// Hash of the header.
-        found: B256,
-    },
+    NotTheParent { number: u64, expected: B256, found: B256 },
 }
 
 impl ChainError {

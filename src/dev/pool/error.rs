@@ -9,6 +9,7 @@ pub(super) const MAX_TRANSACTION_SIZE: usize = 128 * 1024;
 /// The rule of the pool that a transaction breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum PoolError {
     /// The transaction is already pending.
     #[error("pending transaction with same hash already exists")]
@@ -21,12 +22,7 @@ pub enum PoolError {
     Remasc,
     /// The gas limit is above that of every transaction list of a block (RSKIP-144).
     #[error("transaction's gas limit of {gas} is higher than the block's gas limit of {limit}")]
-    GasLimit {
-        /// The transaction's gas limit.
-        gas: U256,
-        /// The gas limit of the largest list.
-        limit: u64,
-    },
+    GasLimit { gas: U256, limit: u64 },
     /// The sender's account does not exist.
     #[error("the sender account doesn't exist")]
     NoAccount,

@@ -84,7 +84,7 @@ impl MemoryIndex {
     /// Whether most entries may be of blocks that left the chain, so that a new index would be smaller. `head` is the
     /// height of the chain.
     #[must_use]
-    pub fn is_bloated(index: &dyn BlockIndex, head: u64) -> bool {
+    pub(crate) fn is_bloated(index: &dyn BlockIndex, head: u64) -> bool {
         index.added() > head.saturating_mul(2).saturating_add(FREE_ADDED)
     }
 }

@@ -23,11 +23,11 @@ pub struct LocalOptions {
     pub run_timeout: Duration,
     /// Limit of the execution of one block that is mined or imported here; a transaction that needs more is dropped.
     /// `None` for a follower, which must import the blocks of its chain.
-    pub block_timeout: Option<Duration>,
+    pub(crate) block_timeout: Option<Duration>,
     /// Limit of all blocks that one message mines, because other writers wait meanwhile.
-    pub mining_timeout: Option<Duration>,
+    pub(crate) mining_timeout: Option<Duration>,
     /// Whether calls that fail are logged, for the developer of a contract. Elsewhere callers are strangers.
-    pub logs_calls: bool,
+    pub(crate) logs_calls: bool,
 }
 
 impl Default for LocalOptions {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 /// Why a folder cannot be read as a node's store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum LayoutError {
     /// There is no trie store.
     #[error(
@@ -31,12 +32,7 @@ pub enum LayoutError {
     NoDatabase(PathBuf),
     /// The folder cannot be read.
     #[error("{}: {reason}", path.display())]
-    Unreadable {
-        /// The folder.
-        path: PathBuf,
-        /// The system's reason.
-        reason: String,
-    },
+    Unreadable { path: PathBuf, reason: String },
 }
 
 /// The folder of a node that keeps all states.

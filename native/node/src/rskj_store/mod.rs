@@ -33,6 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum OpenStoreError {
     /// The folder holds no store that can be read.
     #[error(transparent)]
@@ -45,12 +46,7 @@ pub enum OpenStoreError {
     Cache(String),
     /// The database cannot be opened.
     #[error("{}: {reason}", path.display())]
-    Database {
-        /// The database.
-        path: PathBuf,
-        /// The library's reason.
-        reason: String,
-    },
+    Database { path: PathBuf, reason: String },
 }
 
 /// The trie nodes of a reference node.

@@ -121,7 +121,7 @@ impl StoredIndex {
     ///
     /// # Errors
     /// The database cannot be written.
-    pub fn build_some(&self, chain: &ChainSnapshot) -> Result<bool, StoreError> {
+    pub(crate) fn build_some(&self, chain: &ChainSnapshot) -> Result<bool, StoreError> {
         let floor = self.floor.load(Ordering::Relaxed);
         if floor == 0 || self.damaged.load(Ordering::Relaxed) {
             return Ok(false);

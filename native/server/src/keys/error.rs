@@ -5,15 +5,11 @@ use std::path::PathBuf;
 /// Why a command on keys failed, or the database of keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum KeyError {
     /// The file or the socket beside it cannot be opened.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The path, as configured.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// Another process has the database open.
     #[error("the database of keys is in use by another process")]
     InUse,
@@ -40,12 +36,7 @@ pub enum KeyError {
     Random(getrandom::Error),
     /// The server that has the database open does not answer.
     #[error("{}: the server does not answer: {reason}", path.display())]
-    NoAnswer {
-        /// The socket.
-        path: PathBuf,
-        /// What went wrong.
-        reason: String,
-    },
+    NoAnswer { path: PathBuf, reason: String },
     /// The running server refused the command.
     #[error("{0}")]
     Refused(String),

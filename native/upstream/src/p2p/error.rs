@@ -24,6 +24,7 @@ const INVALID_PARAMS: i64 = -32602;
 /// Why a peer gave no answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum PeerError {
     /// There is no connection.
     #[error("peer not connected: {0}")]
@@ -61,24 +62,10 @@ pub enum PeerError {
     Wrong(&'static str),
     /// A response has another hash than the one that it was asked for by.
     #[error("{what} of the peer has the hash {found}, asked for {asked}")]
-    OtherHash {
-        /// What was asked for.
-        what: &'static str,
-        /// The hash that was asked for.
-        asked: B256,
-        /// The hash of the response.
-        found: B256,
-    },
+    OtherHash { what: &'static str, asked: B256, found: B256 },
     /// A state chunk does not belong to the state root of the block.
     #[error("state chunk of block {block} from offset {from}: {error}")]
-    Chunk {
-        /// Number of the block.
-        block: u64,
-        /// The offset that was asked for.
-        from: u64,
-        /// What is wrong with it.
-        error: ChunkError,
-    },
+    Chunk { block: u64, from: u64, error: ChunkError },
     /// The peer gives chunks of other states than that of the block. The field is the number of the block.
     #[error(
         "the peer's state of block {0} is another one: peers give states of their own branch only; add an upstream that gives \

@@ -62,6 +62,7 @@ pub struct Identity {
 /// Why there is no identity.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum IdentityError {
     /// The network has no peers that are known.
     #[error("network {0} has no known peer-to-peer network: only mainnet, testnet and regtest have one")]
@@ -71,12 +72,7 @@ pub enum IdentityError {
     Random(#[from] getrandom::Error),
     /// The file with the node's key cannot be read or written.
     #[error("{path}: {reason}")]
-    File {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        reason: String,
-    },
+    File { path: String, reason: String },
 }
 
 impl Identity {
@@ -222,7 +218,7 @@ impl PeerNode {
 
     /// Does what [`Self::start`] does, but dials only addresses within reach.
     #[must_use]
-    pub fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
+    pub(crate) fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
         let (set, state) = watch::channel(State::Dialling);
         let (news, genesis) = (Arc::new(News::default()), identity.config.genesis_hash);
         let dialling = tokio::spawn(keep_connected(identity, address.clone(), reach, set, news.clone()));

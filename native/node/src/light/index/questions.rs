@@ -65,7 +65,7 @@ pub enum LogReply {
 impl LogQuestion {
     /// The request to the index.
     #[must_use]
-    pub fn to_request(&self) -> UpstreamRequest {
+    pub(crate) fn to_request(&self) -> UpstreamRequest {
         UpstreamRequest::new(INDEX_LOGS, json!([self]).to_string())
     }
 
@@ -116,7 +116,7 @@ pub enum TraceReply {
 impl TraceQuestion {
     /// The request to the index.
     #[must_use]
-    pub fn to_request(&self) -> UpstreamRequest {
+    pub(crate) fn to_request(&self) -> UpstreamRequest {
         UpstreamRequest::new(INDEX_TRACES, json!([self]).to_string())
     }
 
@@ -161,7 +161,7 @@ pub struct BlockQuestion {
 impl BlockQuestion {
     /// The request to the index.
     #[must_use]
-    pub fn to_request(&self) -> UpstreamRequest {
+    pub(crate) fn to_request(&self) -> UpstreamRequest {
         UpstreamRequest::new(INDEX_BLOCK, json!([self]).to_string())
     }
 

@@ -111,7 +111,7 @@ impl NodeBook {
 
     /// Whether private addresses are dialled.
     #[must_use]
-    pub const fn allows_private(&self) -> bool {
+    pub(crate) const fn allows_private(&self) -> bool {
         self.allow_private
     }
 
