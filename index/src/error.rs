@@ -11,7 +11,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 /// Why an operation on the index failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum IndexError {
     /// The address of the database cannot be used. Nothing of it is repeated, since it may hold a password.
     #[error("the address of the database is not postgres://USER:PASSWORD@HOST:PORT/NAME?OPTIONS: {0}")]
@@ -19,7 +19,6 @@ pub enum IndexError {
     /// The database refused, or the connection broke.
     #[error("{}", database_text(.0))]
     Database(#[from] tokio_postgres::Error),
-    /// No connection can be made.
     #[error("no connection to the database: {0}")]
     Pool(String),
     /// All connections of the pool are in use.
@@ -28,10 +27,8 @@ pub enum IndexError {
     /// The server accepted a connection, and began no session in time.
     #[error("the database accepts connections but did not answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// A migration failed.
     #[error("the schema cannot be brought to version {version}: {reason}")]
     Migration { version: u32, reason: String },
-    /// A newer program has changed the schema.
     #[error(
         "the index has schema version {found}, and this program knows versions up to {known}: use the newer program"
     )]
@@ -41,16 +38,13 @@ pub enum IndexError {
         "the index has schema version {found}, and this program needs {known}: start `rootlight index` first"
     )]
     OlderSchema { found: u32, known: u32 },
-    /// The index is of another network.
     #[error("the index is of network {found}, not of {expected}")]
     OtherNetwork { found: String, expected: String },
     /// The index was made with another first block or partition size.
     #[error("the index was made with {what} {found}, not {asked}; a new one needs another database")]
     OtherLayout { what: &'static str, found: u64, asked: u64 },
-    /// Another indexer holds the lock.
     #[error("another indexer writes to this index ({writer}): end it first, or wait for its end with --wait")]
     Locked { writer: String },
-    /// A newer indexer has taken over; nothing was written.
     #[error(
         "a newer indexer has taken over this index (epoch {found}, this one has {own}); nothing was written"
     )]
@@ -80,7 +74,6 @@ pub enum IndexError {
     /// A question is about traces that were too long to be stored.
     #[error("the traces of block {number} are too long to be in the index")]
     Untraced { number: u64 },
-    /// Traces belong to a block that the index does not have.
     #[error("traces of block {number} are of another branch than the index")]
     OtherBranch { number: u64 },
     /// A row does not have the form that the loader writes.
@@ -161,18 +154,15 @@ impl From<deadpool_postgres::PoolError> for IndexError {
 /// Why a block cannot be stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum BlockError {
     /// The transactions or receipts do not match the header.
     #[error("block {number}: {error}")]
     Body { number: u64, error: BodyError },
-    /// There is not one receipt for each transaction.
     #[error("block {number}: {receipts} receipts for {transactions} transactions")]
     Count { number: u64, receipts: usize, transactions: usize },
-    /// A transaction has no sender.
     #[error("block {number}, transaction {index}: {error}")]
     Sender { number: u64, index: usize, error: SenderError },
-    /// The uncles do not match the header.
     #[error("block {number}: the uncles do not match the uncles hash")]
     Uncles { number: u64 },
     /// A log has more topics than the EVM can write.
@@ -183,12 +173,11 @@ pub enum BlockError {
 /// Why traces cannot be those of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TraceError {
     /// A transaction has no trace of its own, or one with another sender, recipient, value or data.
     #[error("block {number}: the traces are not those of transaction {index}")]
     Transaction { number: u64, index: usize },
-    /// Traces are not in the order of the calls.
     #[error("block {number}, transaction {index}: the traces are not in the order of the calls")]
     Order { number: u64, index: usize },
 }

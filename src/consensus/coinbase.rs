@@ -24,9 +24,8 @@ const COMMITMENT_LEN: usize = MERGED_MINING_TAG.len() + 32;
 /// Why a coinbase field is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum CoinbaseError {
-    /// The field is too short for a midstate.
     #[error("{found} bytes, the midstate alone has {MIDSTATE_LEN}")]
     TooShort { found: usize },
     /// The tail has no tag with the header's hash for merged mining.

@@ -50,12 +50,11 @@ const MAX_WORK_START_HEADERS: u64 = 8_000;
 /// Why a file does not describe a network.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum NetworkFileError {
     /// The text is not JSON of the expected form.
     #[error("network file: {0}")]
     Json(#[from] serde_json::Error),
-    /// A name is not known.
     #[error("network file: {field}: unknown name {name}")]
     UnknownName { field: &'static str, name: String },
     /// A value is not a number, or is too large.
@@ -67,7 +66,6 @@ pub enum NetworkFileError {
     /// The `genesis` object is invalid.
     #[error("network file: {0}")]
     Genesis(#[from] GenesisError),
-    /// `genesisHash` is not the hash of `genesis`.
     #[error("network file: genesisHash {stated}, the genesis given has {computed}")]
     GenesisHash { stated: B256, computed: B256 },
 }

@@ -46,19 +46,17 @@ impl ForkDetection {
 /// A part of the data that contradicts the ancestors.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ForkDetectionError {
     /// A commitment to an earlier Bitcoin header is wrong.
     #[error("commitment {index} is {found:#04x}, block {block} gives {expected:#04x}")]
     Commitment { index: usize, block: u64, expected: u8, found: u8 },
-    /// The uncle count is wrong.
     #[error("uncle count {found}, the last 32 blocks state {expected}")]
     Uncles {
         /// The sum in 32-bit signed arithmetic. A negative sum equals no byte.
         expected: i32,
         found: u8,
     },
-    /// The block number is wrong.
     #[error("number {found}, block {expected}")]
     Number { expected: u32, found: u32 },
 }

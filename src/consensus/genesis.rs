@@ -19,12 +19,11 @@ use crate::types::{
 /// Why a text is not a valid genesis.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum GenesisError {
     /// The text is not JSON of the expected form.
     #[error("genesis: {0}")]
     Json(#[from] serde_json::Error),
-    /// A field has an invalid value.
     #[error("genesis: {field}: {value} is not {expected}")]
     Field { field: &'static str, value: String, expected: &'static str },
 }

@@ -16,7 +16,7 @@ const MAX_HEIGHT: u32 = 15;
 /// Why a partial tree is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum PartialTreeError {
     /// The declared counts do not add up to the length of the field.
     #[error("{found} bytes do not fit the declared counts")]
@@ -30,7 +30,6 @@ pub enum PartialTreeError {
     /// There are more hashes than transactions.
     #[error("{hashes} hashes for {transactions} transactions")]
     TooManyHashes { hashes: usize, transactions: u32 },
-    /// There are fewer flag bits than hashes.
     #[error("{bits} flag bits for {hashes} hashes")]
     TooFewBits { bits: usize, hashes: usize },
     /// The walk needs more flag bits than there are.
@@ -42,7 +41,6 @@ pub enum PartialTreeError {
     /// Two children are equal. A block with repeated transactions has the same root as the block without them.
     #[error("equal left and right nodes")]
     EqualChildren,
-    /// A node could be a 64-byte transaction.
     #[error("a node has the shape of a 64-byte transaction")]
     TransactionShape,
     /// The walk did not use all hashes or flag bytes.

@@ -20,7 +20,7 @@ use crate::types::{B256, Header, U256};
 /// The header rule that is broken: the field, the rule and the values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RuleError {
     /// The layout is that of another height or network.
     #[error("header {number}: laid out for other rules")]
@@ -44,10 +44,8 @@ pub enum RuleError {
     /// The gas limit is below the minimum of all blocks.
     #[error("gasLimit: {found}, at least {MIN_GAS_LIMIT}", found = Decimal(.found))]
     GasLimitMinimum { found: U256 },
-    /// The gas used exceeds the gas limit.
     #[error("gasUsed: {used}, gas limit {limit}", limit = Decimal(.limit))]
     GasUsed { used: u64, limit: U256 },
-    /// The minimum gas price is absent.
     #[error("minimumGasPrice: absent")]
     MinimumGasPriceAbsent,
     /// The minimum gas price is too far from the parent's.

@@ -14,12 +14,11 @@ use crate::types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader, U256, uncles_h
 /// Why uncles do not belong to a block, or do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum UncleError {
     /// The header commits to another list.
     #[error("sha3Uncles: {expected}, the list hashes to {found}")]
     Hash { expected: B256, found: B256 },
-    /// Too many uncles.
     #[error("{found} uncles, at most {MAX_UNCLES}")]
     TooMany { found: usize },
     /// The uncle is not below the block that includes it, or is too far below it.
@@ -27,16 +26,13 @@ pub enum UncleError {
         "uncle {index}: number {number} in block {block}, at most {UNCLE_GENERATIONS} blocks below the parent"
     )]
     Generation { index: usize, number: u64, block: u64 },
-    /// The block includes the uncle twice.
     #[error("uncle {index}: {hash} is included twice")]
     Repeated { index: usize, hash: B256 },
-    /// The uncle is an ancestor of the block.
     #[error("uncle {index}: {hash} is an ancestor of the block")]
     Ancestor { index: usize, hash: B256 },
     /// A recent block already includes the uncle.
     #[error("uncle {index}: {hash} is already an uncle of block {block}")]
     Used { index: usize, hash: B256, block: u64 },
-    /// The uncle's parent is not a recent ancestor of the block.
     #[error("uncle {index}: parent {parent} is not a recent ancestor of the block")]
     Parent { index: usize, parent: B256 },
     /// The uncle breaks a header rule.

@@ -10,7 +10,7 @@ use crate::local::ImportError;
 /// An error of the development chain.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum DevError {
     /// The pool refuses the transaction.
     #[error(transparent)]
@@ -25,7 +25,6 @@ pub enum DevError {
     /// The transaction is still in the pool in spite of instant mining, because its nonce is ahead of its sender's.
     #[error("Unknown error when sending transaction: transaction wasn't mined")]
     NotMined,
-    /// The block cannot be built.
     #[error("the next block cannot be built: {0}")]
     Build(#[from] BlockError),
     /// The chain refuses the block.
@@ -34,7 +33,6 @@ pub enum DevError {
     /// The network's difficulty is too high for the built-in miner.
     #[error("difficulty {0} is too high to be mined here")]
     Difficulty(U256),
-    /// The timestamp is not later than the parent's.
     #[error("Timestamp error: {time} is lower than or equal to previous block's timestamp {parent}")]
     Timestamp { time: u64, parent: u64 },
     /// A time that leaves no room for later blocks.
@@ -50,16 +48,13 @@ pub enum DevError {
     /// chain.
     #[error("the time limit was reached after {mined} blocks: ask for fewer blocks at once")]
     TimeLimit { mined: u64 },
-    /// The transaction took longer than the time limit of a block and was dropped.
     #[error("transaction {0} takes longer than the time limit of a block: it was dropped")]
     TooSlow(B256),
-    /// The program is shutting down.
     #[error("the server is shutting down: nothing was mined")]
     Stopping,
     /// The account is a native contract, whose code cannot be changed.
     #[error("{0} is a native contract")]
     Native(alloy_primitives::Address),
-    /// No work with this hash is known.
     #[error("Cannot publish block, could not find hash {0} in the cache")]
     UnknownWork(B256),
     /// The Bitcoin block of an external miner does not prove the work.

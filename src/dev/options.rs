@@ -20,9 +20,8 @@ pub const MAX_ACCOUNTS: u32 = 10_000;
 /// An option that is not valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum DevOptionError {
-    /// A key that derives from the mnemonic is out of range.
     #[error("the mnemonic's keys are out of range, use other words")]
     Mnemonic,
     /// More accounts than [`MAX_ACCOUNTS`].

@@ -32,7 +32,7 @@ const SHOWN: usize = 40;
 /// Why typed data has no hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TypedDataError {
     /// The text is not an object with the members that EIP-712 names.
     #[error("typed data is an object with types, primaryType, domain and message")]
@@ -40,7 +40,6 @@ pub enum TypedDataError {
     /// A type that is neither defined nor one of EIP-712's, or that has the name of one.
     #[error("typed data: type {0:?} is not defined, or has the name of a type of EIP-712")]
     Type(String),
-    /// A value that is missing or not of its type.
     #[error("typed data: the value of {field:?} is missing or not of type {kind:?}")]
     Value { field: String, kind: String },
     /// Structs or arrays within each other, deeper than 64 levels.

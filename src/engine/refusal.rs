@@ -18,7 +18,7 @@ use crate::{
 /// The reason for which there is no proven answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum Refusal {
     /// The head of the chain is not known yet.
     #[error("Resource unavailable: still synchronizing, {verified} headers verified; ask again later")]
@@ -61,18 +61,15 @@ pub enum Refusal {
          this one; ask about its block, or add a JSON-RPC upstream"
     )]
     NotInNewestBlocks { blocks: u64 },
-    /// An upstream reported a transaction in a block that does not contain it.
     #[error(
         "Resource unavailable: an upstream reported transaction {transaction} in {block}, which does not contain it; ask other upstreams"
     )]
     Misplaced { transaction: B256, block: BlockRef },
-    /// An upstream reported a transaction in a block that is too old to be proven here.
     #[error(
         "Resource unavailable: transaction {transaction} was reported in block {number}, older than block {lowest}, \
          the oldest one known here; ask other upstreams, or start from an older checkpoint"
     )]
     PlacedTooOld { transaction: B256, number: u64, lowest: u64 },
-    /// An upstream reported a transaction in a block that is not on the verified chain.
     #[error(
         "Resource unavailable: transaction {transaction} was reported in {block}, which is not on the verified \
          chain; ask again"
@@ -89,7 +86,6 @@ pub enum Refusal {
         "Limit exceeded: the answer needs more than {max} bytes of blocks and state; ask for fewer blocks at a time"
     )]
     TooManyBytes { max: usize },
-    /// The witness is larger than allowed.
     #[error("Limit exceeded: the witness has more than {max} bytes")]
     WitnessTooLarge { max: usize },
     /// A local chain does not have the data that the answer needs: its state is older than the history kept.

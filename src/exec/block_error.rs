@@ -15,9 +15,8 @@ use crate::state::AccessKey;
 /// The rule that the block breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum BlockError {
-    /// The last transaction is not the REMASC transaction of this block.
     #[error("the last transaction is not the REMASC transaction of this block")]
     Remasc,
     /// The header commits to other transactions.
@@ -29,10 +28,8 @@ pub enum BlockError {
     /// A transaction breaks a rule.
     #[error("transaction {index} {hash}: {error}")]
     Transaction { index: usize, hash: B256, error: TxError },
-    /// Two parallel lists conflict.
     #[error("parallel lists {lists:?} both use {key:?}")]
     Conflict { lists: (usize, usize), key: AccessKey },
-    /// A transaction of a parallel list calls the Bridge or REMASC.
     #[error("transaction {index} {hash}: calls Bridge or REMASC in a parallel list")]
     SharedContract { index: usize, hash: B256 },
     /// An ancestor that the execution needs is not known.

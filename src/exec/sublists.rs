@@ -47,9 +47,8 @@ pub(super) fn are_parallel(rules: RuleSet) -> bool {
 /// Why edges do not divide a block into lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum EdgeError {
-    /// There are too many parallel lists.
     #[error("{0} parallel lists, at most {EXECUTION_THREADS}")]
     TooMany(usize),
     /// A list is empty or ends before it starts.

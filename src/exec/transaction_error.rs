@@ -10,9 +10,8 @@ use crate::types::{SenderError, Transaction};
 /// order of the checks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TxError {
-    /// The gas price is below the block's minimum.
     #[error("transaction's gas price lower than block's minimum: {price} < {minimum}")]
     MinimumGasPrice { price: U256, minimum: U256 },
     /// The gas price is more than a hundred times the block's minimum (RSKIP-252).

@@ -47,15 +47,13 @@ impl SyncFault {
 /// Why an upstream is no longer followed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum SyncCause {
     /// The request failed.
     #[error(transparent)]
     Call(#[from] RequestFailure),
-    /// The upstream did not return this block.
     #[error("the upstream did not return this block")]
     Missing,
-    /// The response is not a block number.
     #[error("eth_blockNumber did not return a number")]
     BadHeight,
     /// The response does not decode as a header.
@@ -73,10 +71,8 @@ pub enum SyncCause {
     /// The headers do not link to any verified header down to the checkpoint.
     #[error("no link to a verified header: the upstream follows another chain, or withholds part of it")]
     Unlinked,
-    /// In a start by work, the upstream's chain shows too little work.
     #[error("cannot start by work from this upstream's chain: {0}")]
     TooLittleWork(String),
-    /// The uncles do not verify.
     #[error("{0}")]
     Uncles(String),
     /// Responses to requests for facts failed verification repeatedly.

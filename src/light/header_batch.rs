@@ -32,9 +32,8 @@ const PACKED: u8 = 1;
 /// Why a text does not decode as a batch of headers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum BatchError {
-    /// The text is not base64.
     #[error("headers: not base64")]
     Base64,
     /// The format byte is missing, or this version does not know it.
@@ -49,7 +48,6 @@ pub enum BatchError {
     /// The bytes do not decode as a header.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// The batch has more headers than were requested.
     #[error("more than {asked} headers")]
     TooMany { asked: usize },
 }

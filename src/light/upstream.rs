@@ -27,7 +27,7 @@ pub type UpstreamResponse = Result<Box<RawValue>, RequestFailure>;
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RequestFailure {
     /// The upstream responded with an error object. Its text is cut to [`MAX_ERROR_TEXT`].
     #[error("upstream error {code}: {message}")]
@@ -56,7 +56,6 @@ pub enum RequestFailure {
     /// back.
     #[error("no response: other responses take up the memory for them; ask for less at once, or again")]
     NoRoom,
-    /// A recording does not contain this request.
     #[error("not recorded")]
     NotRecorded,
     /// The upstream gave no response, which for this kind of source may mean that it lacks what was asked for. Hosts say

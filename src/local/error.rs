@@ -9,7 +9,7 @@ use crate::exec::BlockError;
 /// The rule that a block breaks, or the data missing to check it. The chain is unchanged after such an error.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ImportError {
     /// The header or an uncle breaks a rule, or the parent is not known.
     #[error(transparent)]
@@ -33,7 +33,6 @@ pub enum ImportError {
     /// The parent's state is not available.
     #[error("block {number} {hash}: the state of its parent {parent} is older than the history kept")]
     NoState { number: u64, hash: B256, parent: B256 },
-    /// A stored state does not belong to the block.
     #[error("block {number} {hash}: the stored state has root {found}, the header states {expected}")]
     StoredState { number: u64, hash: B256, found: B256, expected: B256 },
 }

@@ -20,9 +20,8 @@ use crate::{
 /// Why a whole message could not be used (HTTP 400).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum EnvelopeError {
-    /// The bytes are not JSON.
     #[error("JSON parse error")]
     Parse,
     /// The JSON is neither an object nor an array.
@@ -57,7 +56,7 @@ impl EnvelopeError {
 /// A parameter that is not valid, in the reference node's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ParamError {
     /// An address that is not 40 hex digits with or without `0x`.
     #[error("Invalid address: null, empty or invalid hex value.")]
@@ -80,7 +79,6 @@ pub enum ParamError {
     /// A number of more than 66 characters; the text is cut.
     #[error("Invalid param: {0}...")]
     NumberLength(String),
-    /// Bytes that are not hex.
     #[error("Invalid data format: invalid hex value.")]
     Data,
     /// An index that is not a `0x` hex string in lower case.
@@ -119,7 +117,6 @@ pub enum ParamError {
     /// A state override of the address of a precompile.
     #[error("Precompiled contracts can not be overridden")]
     OverridePrecompile,
-    /// `movePrecompileToAddress`, which is not supported.
     #[error("movePrecompileToAddress is not supported")]
     MovePrecompile,
     /// A message to be signed by an account that has no key here or is locked.
@@ -149,7 +146,6 @@ pub enum ParamError {
     /// A raw transaction without gas limit.
     #[error("Missing parameter, gasPrice, gas or value")]
     MissingGas,
-    /// A signed transaction that is not the one named by hash.
     #[error("invalid argument 1: the signed transaction has the hash {0}")]
     OtherTransaction(B256),
     /// The bytes do not decode as a transaction.
@@ -164,13 +160,11 @@ pub enum ParamError {
     /// A snapshot's number that is not `0x` hex.
     #[error("invalid snapshot id {0}")]
     SnapshotId(String),
-    /// The number of seconds is not a number.
     #[error("invalid number of seconds {0}")]
     Seconds(String),
     /// A log filter with a block hash and a range.
     #[error("Cannot specify both blockHash and fromBlock/toBlock")]
     HashAndRange,
-    /// A filter id that is not hex.
     #[error("Invalid data format: invalid hex value.")]
     FilterId,
     /// More traces are requested than one answer may have.
@@ -201,17 +195,14 @@ pub enum ParamError {
     /// More than one position of a trace.
     #[error("'positions' accepts only one index")]
     Positions,
-    /// The tracer does not exist.
     #[error("unknown tracer '{0}': rskTracer and callTracer exist")]
     Tracer(String),
-    /// `state` and `stateDiff` for the same account.
     #[error("state override for {0} has both state and stateDiff: give one of them")]
     OverrideBoth(alloy_primitives::Address),
     /// A text that is not an IP address or range, or names this machine.
     /// State overrides where the host does not allow them.
     #[error("State override is not allowed")]
     OverrideRefused,
-    /// State overrides that are too long.
     #[error("state overrides have more than {0} bytes of JSON: give fewer accounts, slots or less code")]
     OverridesTooLong(usize),
 }
@@ -219,7 +210,7 @@ pub enum ParamError {
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RpcError {
     /// A member of the message is not a request object.
     #[error("invalid request")]
@@ -227,7 +218,6 @@ pub enum RpcError {
     /// The id of a request is longer than [`super::envelope::MAX_ID`].
     #[error("invalid request: the id is longer than {} bytes", super::limits::MAX_ID)]
     IdTooLong,
-    /// No such method.
     #[error("method not found")]
     MethodNotFound,
     /// A subscription on a connection that cannot receive notifications.
@@ -236,7 +226,6 @@ pub enum RpcError {
     /// The reference node serves the method, and Rootlight does not.
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
-    /// The method changes a local chain, and this client has none.
     #[error(
         "the method {0} does not exist/is not available: it changes a local chain, which a light client does not have (start `rootlight dev`)"
     )]
@@ -324,7 +313,6 @@ pub enum RpcError {
     #[cfg(feature = "light")]
     #[error("{}", not_sent(.0))]
     NotSent(RequestFailure),
-    /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
     /// A web page of another origin called a method that uses keys or changes the chain directly.

@@ -60,8 +60,8 @@ pub enum StateError {
 /// The fault of data that has the right hash.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum Corrupt {
-    /// A trie node does not parse.
     #[error("trie node: {0}")]
     Node(alloc::string::String),
     /// An account does not parse.

@@ -16,7 +16,7 @@ use thiserror::Error;
 /// A stored trie cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum LoadError {
     /// A node or value is missing or invalid.
     #[error(transparent)]
@@ -30,7 +30,6 @@ pub enum LoadError {
     /// A node has neither a value nor children. No valid trie contains such a node.
     #[error("{0}: a node with neither a value nor children")]
     Empty(B256),
-    /// The caller interrupted the reading.
     #[error("reading the state was interrupted")]
     Interrupted,
 }

@@ -7,18 +7,15 @@ use thiserror::Error;
 /// A proof is refused. `index` is the position of a node in the order given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ProofError {
-    /// The proof has too many nodes.
     #[error("{count} nodes, at most {max}")]
     TooManyNodes { count: usize, max: usize },
-    /// The multi-proof has too many keys.
     #[error("{count} keys, at most {max}")]
     TooManyKeys { count: usize, max: usize },
     /// The key is longer than any key in a trie.
     #[error("key of {len} bytes, at most {max}")]
     KeyTooLong { len: usize, max: usize },
-    /// The proof has too many bytes.
     #[error("{what}: {bytes} bytes, at most {max}")]
     TooManyBytes { what: &'static str, bytes: usize, max: usize },
     /// A node is neither raw nor exactly one RLP string in its shortest form.
@@ -27,7 +24,6 @@ pub enum ProofError {
     /// A node does not parse.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// The hash of a node is not the one that its parent, or the root, commits to.
     #[error("node {index} hashes to {found}, its parent or the root says {expected}")]
     HashMismatch { index: usize, expected: B256, found: B256 },
     /// The proof ends before the end of the key.
@@ -36,7 +32,6 @@ pub enum ProofError {
     /// A listed copy of an embedded node differs from the bytes in its parent.
     #[error("node {index} differs from the node embedded in its parent")]
     EmbeddedDiffers { index: usize },
-    /// No key needs this node.
     #[error("node {index} is not on the way to any key")]
     UnusedNode { index: usize },
     /// The node states the value by hash, and the value was not passed.
@@ -48,7 +43,6 @@ pub enum ProofError {
     /// The value passed has the right hash, but not the length stated in the node.
     #[error("value has {found} bytes, the node says {expected}")]
     LongValueLength { expected: u32, found: usize },
-    /// No key needs this value.
     #[error("value {index} belongs to no key")]
     UnusedValue { index: usize },
 }

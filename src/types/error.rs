@@ -44,7 +44,7 @@ impl FirstError {
 /// The encoding rules of fields.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum FieldRule {
     /// The RLP item is malformed or not in its shortest form.
     #[error("malformed RLP: {0}")]
@@ -58,10 +58,8 @@ pub enum FieldRule {
     /// A field of fixed length has another length.
     #[error("{found} bytes, expected {expected}")]
     Length { expected: usize, found: usize },
-    /// The field is longer than its limit.
     #[error("{found} bytes, at most {limit}")]
     TooLong { limit: usize, found: usize },
-    /// The number does not fit.
     #[error("number of more than {0} bits")]
     TooLarge(u32),
     /// The number has leading zero bytes where its encoding allows none.
@@ -91,7 +89,6 @@ pub enum FieldRule {
     /// The JSON field is an array of more elements than a block can have.
     #[error("more than {0} elements")]
     TooMany(usize),
-    /// The JSON field is not an array.
     #[error("not an array")]
     NotAnArray,
 }

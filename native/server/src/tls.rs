@@ -26,15 +26,13 @@ const FILE_BYTES: u64 = 1024 * 1024;
 /// The reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TlsError {
     /// A file cannot be read, or others than its owner can use the key.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: io::Error },
-    /// The file has no certificate in PEM.
     #[error("{0}: no certificate in PEM (-----BEGIN CERTIFICATE-----)")]
     NoCertificate(PathBuf),
-    /// The file has no private key in PEM.
     #[error("{path}: no private key in PEM: {reason}")]
     NoKey { path: PathBuf, reason: String },
     /// The certificate or the key is damaged, or they do not belong together.

@@ -9,7 +9,7 @@ use crate::message::MessageError;
 /// A response contradicts its request, or a header that it must agree with.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum CheckError {
     /// A field breaks a rule of its encoding.
     #[error(transparent)]
@@ -32,7 +32,6 @@ pub enum CheckError {
     /// Two headers that follow each other are not parent and child.
     #[error("item {0}: not the parent or child of the item before")]
     Link(usize),
-    /// The number is not the one at this position.
     #[error("item {index}: number {found}, expected {expected}")]
     Number { index: usize, expected: u64, found: u64 },
     /// The header commits to other transactions.

@@ -6,18 +6,15 @@ use thiserror::Error;
 /// The bytes are not the one encoding of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum MessageError {
-    /// No message has this type.
     #[error("message type {0} is not known")]
     UnknownType(u8),
     /// A field breaks a rule of its encoding.
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// A list has more items than its limit.
     #[error("{list}: more than {most} items")]
     TooMany { list: &'static str, most: usize },
-    /// An item is a string where a list is expected, or the reverse.
     #[error("{list}: item {index} is not a {expected}")]
     Shape { list: &'static str, index: usize, expected: &'static str },
     /// A compressed header came without the extension that its full form needs.

@@ -13,12 +13,11 @@ use crate::rlpx::RlpxError;
 /// [`Self::Transport`] and [`Self::HandshakeTimeout`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum CloseReason {
     /// The handshake or the stream of frames broke.
     #[error(transparent)]
     Transport(#[from] RlpxError),
-    /// The peer left.
     #[error("peer disconnected: {0:?}")]
     ByPeer(DisconnectReason),
     /// We left.
@@ -30,10 +29,8 @@ pub enum CloseReason {
     /// The peer speaks another version of the base protocol.
     #[error("base protocol version {0}, not 4 or 5")]
     BaseVersion(u64),
-    /// The peer does not speak `rsk/62`.
     #[error("peer does not speak rsk/62")]
     NoRsk,
-    /// The id in HELLO is not the one that the handshake proved.
     #[error("node id in HELLO is not the one of the handshake")]
     Identity,
     /// The version of `rsk` in STATUS is another.
@@ -83,12 +80,11 @@ impl CloseReason {
 /// Why a message was not sent. The session goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum SendError {
     /// STATUS of the peer has not come yet.
     #[error("session not ready")]
     NotReady,
-    /// The session is over.
     #[error("session closed")]
     Closed,
     /// As many messages were sent as the peer reads in a minute.

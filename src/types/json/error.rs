@@ -9,9 +9,8 @@ use crate::types::error::FieldError;
 /// Why a JSON text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum JsonError {
-    /// The text is not JSON.
     #[error("{object}: not JSON (line {line}, column {column})")]
     Syntax { object: &'static str, line: usize, column: usize },
     /// The text is JSON, but not an object with each field at most once.
@@ -20,7 +19,6 @@ pub enum JsonError {
     /// A field breaks a rule.
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// No possible encoding of the JSON has the claimed hash.
     #[error("{object}: none of {tried} possible encodings has the hash {claimed}")]
     Hash { object: &'static str, claimed: B256, tried: usize },
 }

@@ -8,12 +8,11 @@ use crate::store::StoreError;
 /// Why the keys cannot be used, or a command on them failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ClusterKeyError {
     /// The database's address, its connection, or a statement.
     #[error(transparent)]
     Database(#[from] IndexError),
-    /// The database did not answer in time.
     #[error("the database did not answer in time")]
     Slow,
     /// The store.
@@ -22,10 +21,8 @@ pub enum ClusterKeyError {
     /// A value of a command, or the key that it names.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A migration failed.
     #[error("the schema of keys cannot be brought to version {version}: {reason}")]
     Migration { version: u32, reason: String },
-    /// A newer program has changed the schema.
     #[error(
         "the schema of keys has version {found}, and this program knows versions up to {known}: use the newer program"
     )]

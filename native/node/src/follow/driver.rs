@@ -20,12 +20,11 @@ const FIRST_REWIND: u64 = 8;
 /// Why following ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum FollowError {
     /// A block breaks a rule, or its execution does not give what its header states.
     #[error("{0}")]
     Import(#[from] ImportError),
-    /// The upstream's chain has another genesis.
     #[error("the upstream's chain has another genesis than this network")]
     OtherChain,
     /// The upstream's chain left the followed one below the oldest state that is kept.

@@ -5,15 +5,13 @@ use rootlight::types::B256;
 /// Why a sidecar cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum SidecarError {
-    /// The node is on another network.
     #[error(
         "the node is on the network with chain id {found}, not on {network} (chain id {expected}): give its network with \
          --network"
     )]
     ChainId { network: String, expected: u64, found: u64 },
-    /// The node has another genesis block.
     #[error(
         "block 0 of the node is {found}, that of {network} is {expected}: give the node's network with --network"
     )]
@@ -21,7 +19,6 @@ pub enum SidecarError {
     /// The node's answer cannot be used.
     #[error("{method} of the node: {reason}")]
     Node { method: &'static str, reason: String },
-    /// The store has the state of none of the node's blocks.
     #[error(
         "--rskj-db has the state of none of the blocks {0} of the node's chain: it is the store of another node or network, \
          or an incomplete copy"

@@ -7,7 +7,7 @@ use alloy_primitives::B256;
 /// The store cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum StoreError {
     /// The folder cannot be created.
     #[error("{}: {source}", folder.display())]
@@ -16,7 +16,6 @@ pub enum StoreError {
     /// process, a full disk.
     #[error("database: {0}")]
     Database(#[from] Box<redb::Error>),
-    /// A block cannot be stored, because its data or its parent is neither in memory nor in the store.
     #[error(
         "block {number} {hash} cannot be stored: its data or its parent is neither in memory nor in the store"
     )]
@@ -27,7 +26,6 @@ pub enum StoreError {
     /// Another version of this program wrote the folder.
     #[error("the folder has format {0}, which this version does not read: use an empty folder")]
     Format(String),
-    /// The folder belongs to a chain with another genesis.
     #[error("the folder holds the chain of genesis {found}, not {expected}: use another folder")]
     OtherChain { expected: B256, found: B256 },
 }

@@ -24,9 +24,8 @@ const INVALID_PARAMS: i64 = -32602;
 /// Why a peer gave no answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum PeerError {
-    /// There is no connection.
     #[error("peer not connected: {0}")]
     NotConnected(String),
     /// The connection was not set up or ended.
@@ -54,7 +53,6 @@ pub enum PeerError {
     /// The memory budget has no room for a response.
     #[error("{}", UpstreamError::NoRoom)]
     NoRoom,
-    /// A response does not decode.
     #[error("response of the peer: {0}")]
     Message(#[from] MessageError),
     /// A response is not about what was asked for. The text says what is wrong.
@@ -72,16 +70,13 @@ pub enum PeerError {
          state proofs"
     )]
     OtherState(u64),
-    /// The peer offers no snapshot service.
     #[error(
         "this peer serves no state chunks (its HELLO has no snap/1); add a peer with snapshot service, or an upstream \
          that gives state proofs"
     )]
     NoState,
-    /// State chunks of the peer did not lead to a key of the state.
     #[error("state chunks of the peer do not lead to the key {0}")]
     NotFound(String),
-    /// The protocol has no message for the request.
     #[error(
         "peers do not serve {0}; add a JSON-RPC upstream: the peer-to-peer protocol has no message for it"
     )]

@@ -62,12 +62,10 @@ pub struct Identity {
 /// Why there is no identity.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum IdentityError {
-    /// The network has no peers that are known.
     #[error("network {0} has no known peer-to-peer network: only mainnet, testnet and regtest have one")]
     Network(String),
-    /// The system gives no randomness.
     #[error("no randomness from the system: {0}")]
     Random(#[from] getrandom::Error),
     /// The file with the node's key cannot be read or written.

@@ -17,7 +17,7 @@ use crate::UpstreamError;
 /// Why a recording could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RecordError {
     /// The upstream did not return the height of its head.
     #[error("cannot find the upstream's head: {0}")]
@@ -32,7 +32,6 @@ pub enum RecordError {
         /// The upstream's error, or the reason why its response does not decode.
         reason: String,
     },
-    /// The upstream failed.
     #[error("{0}")]
     Upstream(String),
     /// A file cannot be written.

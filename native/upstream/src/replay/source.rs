@@ -16,12 +16,11 @@ const LINE_BYTES: u64 = 16 * 1024 * 1024;
 /// Why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages show the fields")]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ReplayError {
     /// A file or folder cannot be read.
     #[error("recording {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
-    /// A folder without `*.jsonl` or `*.jsonl.gz` files.
     #[error("recording {0}: no .jsonl or .jsonl.gz file in this folder")]
     Empty(PathBuf),
     /// Decompressed files and indexes of all recordings together exceed their budget.
@@ -33,7 +32,6 @@ pub enum ReplayError {
     /// The path is a device or pipe, which may never end.
     #[error("recording {0}: neither a regular file nor a folder")]
     NotAFile(PathBuf),
-    /// A line exceeds the limit.
     #[error("recording {path}: a line has more than {limit} bytes")]
     LongLine { path: PathBuf, limit: u64 },
 }
