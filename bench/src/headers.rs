@@ -113,7 +113,6 @@ fn of_part<T>(all: &[T], part: usize) -> &[T] {
 
 /// The precomputed inputs of one header's hashes.
 struct Hashes {
-    /// Preimage of the block hash.
     block: Vec<u8>,
     /// Preimage of the hash for merged mining.
     mining: Vec<u8>,

@@ -350,7 +350,6 @@ fn same_layout(layout: Layout, setup: &Setup) -> Result<Layout, IndexError> {
     }
 }
 
-/// Writes the state of a new index.
 async fn first_layout(client: &Client, network: &Network, setup: &Setup) -> Result<Layout, IndexError> {
     let partition_blocks = setup.partition_blocks.unwrap_or(PARTITION_BLOCKS).max(1);
     let floor = setup.first_block.unwrap_or(setup.new_first_block);

@@ -16,14 +16,12 @@ const BLOOM_BYTES: usize = 256;
 const NUMBER_ITEM: usize = 8;
 /// Number of mining fields at the end of a mined header.
 const MINING_ITEMS: usize = 3;
-/// Most items of a header.
 const MAX_ITEMS: usize = 23;
 
 /// A header as peers send it, split into its items. Nothing in it is verified.
 #[derive(Debug, Clone)]
 pub struct RawHeader<'a> {
     rlp: &'a [u8],
-    /// The items in RLP.
     items: Vec<&'a [u8]>,
     /// Whether the header is of version 1 or 2: its compressed form has no bloom.
     is_compressed: bool,

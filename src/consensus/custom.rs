@@ -169,7 +169,6 @@ fn hash(text: &str) -> Result<B256, NetworkFileError> {
     text.parse().map_err(|_| NetworkFileError::Number { field: "genesisHash".into(), value: text.into() })
 }
 
-/// The height of every rule.
 fn heights(file: &File<'_>, base: &Network) -> Result<Vec<(Rule, u64)>, NetworkFileError> {
     let mut forks = BTreeMap::new();
     for (name, height) in &file.hardforks {

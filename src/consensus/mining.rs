@@ -130,7 +130,6 @@ fn coinbase_naming(hash: &B256) -> Vec<u8> {
     parts.concat()
 }
 
-/// Position of the last tag.
 fn tag_position(coinbase: &[u8]) -> Option<usize> {
     coinbase.windows(MERGED_MINING_TAG.len()).rposition(|window| window == MERGED_MINING_TAG)
 }

@@ -374,7 +374,6 @@ impl Rule {
         })
     }
 
-    /// The rule's bit.
     const fn bit(self) -> u128 {
         1 << (self as u8)
     }

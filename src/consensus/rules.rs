@@ -157,7 +157,6 @@ impl<'a> Check<'a> {
         work(self).map(|()| self.seal())
     }
 
-    /// Checks the rules of an uncle.
     pub(super) fn uncle(&self) -> Result<(Seal, ForkDetection), RuleError> {
         self.run(UNCLE_RULES)
     }

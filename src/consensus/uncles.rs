@@ -79,7 +79,6 @@ impl VerifiedUncles {
         Self::of(header, uncles)
     }
 
-    /// The uncles of the pending block.
     #[cfg(feature = "dev")]
     pub(crate) fn pending(header: &PendingHeader, uncles: Vec<Header>) -> Result<Self, UncleError> {
         Self::of(header, uncles)

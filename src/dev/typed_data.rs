@@ -16,7 +16,6 @@ const MAX_DEPTH: u32 = 64;
 /// The longest typed data, in bytes of JSON. Signing holds the chain meanwhile: small values take hundreds of nanoseconds each
 /// and nested ones are read once for each level, so that the slowest data of this length takes some tenths of a second.
 const MAX_TEXT: usize = 512 * 1024;
-/// The type of the domain.
 const DOMAIN: &str = "EIP712Domain";
 /// The fields of a domain whose type is not given, in the order of EIP-712.
 const DOMAIN_FIELDS: [(&str, &str); 5] = [

@@ -93,7 +93,6 @@ fn unpacked(block: &[u8], most: usize) -> Option<Vec<u8>> {
     block::decompress(block, short).or_else(|_| block::decompress(block, most)).ok()
 }
 
-/// Encodes the list in RLP.
 pub(super) fn encode_list<'a>(
     headers: impl Iterator<Item = (&'a Header, Option<&'a [SealedHeader]>)>,
 ) -> ListBuf {
@@ -126,7 +125,6 @@ pub fn decode_headers(text: &str, most: usize, network: &Network) -> Result<Batc
     }
 }
 
-/// Decodes the list from RLP.
 pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Result<Batch, BatchError> {
     let shape = |number| network.header_shape(number);
     let mut list = Reader::list(bytes, "headers")?;

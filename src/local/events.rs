@@ -83,7 +83,6 @@ impl ChainEvent {
 }
 
 impl Piece {
-    /// The events with their numbers.
     fn numbered(&self) -> impl Iterator<Item = (u64, &ChainEvent)> {
         (self.first..).zip(&self.events)
     }

@@ -198,7 +198,6 @@ pub fn range_failure(stop: RangeStop) -> Failure {
     }
 }
 
-/// A log object.
 pub(super) fn shown(found: &FoundLog, removed: bool) -> RpcLog {
     let at = Location {
         block_hash: found.block.hash,

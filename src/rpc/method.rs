@@ -236,12 +236,10 @@ pub(super) const fn told(text: &'static str) -> &'static str {
     if cfg!(feature = "catalogue") { text } else { "" }
 }
 
-/// A required parameter.
 pub(super) const fn required(name: &'static str, kind: &'static str) -> Param {
     Param { name, kind, subject: Subject::Plain, required: true }
 }
 
-/// An optional parameter.
 pub(super) const fn optional(name: &'static str, kind: &'static str) -> Param {
     Param { name, kind, subject: Subject::Plain, required: false }
 }
@@ -253,12 +251,10 @@ impl Param {
     }
 }
 
-/// An account by its address.
 pub(super) const fn account_of(name: &'static str) -> Param {
     required(name, "ADDRESS").of(Subject::Account)
 }
 
-/// A contract by its address.
 pub(super) const fn contract_of(name: &'static str) -> Param {
     required(name, "ADDRESS").of(Subject::Contract)
 }
@@ -272,7 +268,6 @@ pub(super) const AT_BLOCK: Param = optional("block", "BLOCK").of(Subject::Block)
 /// The hash of the block that the method is about.
 pub(super) const BLOCK_HASH: Param = required("blockHash", "HASH").of(Subject::Block);
 
-/// A log filter.
 pub(super) const LOG_FILTER: Param = required("filter", "LOG_FILTER").of(Subject::Logs);
 
 /// The parameters of a call: the message, the block, and overrides of its state.

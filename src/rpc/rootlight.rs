@@ -165,7 +165,6 @@ fn light_status(light: &dyn LightStatus) -> SyncStatus {
     }
 }
 
-/// What the chain starts from.
 fn start_of(light: &dyn LightStatus) -> &'static str {
     if light.is_by_work() { "work" } else { "checkpoint" }
 }

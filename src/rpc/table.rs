@@ -81,7 +81,6 @@ fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     modules_of(methods())
 }
 
-/// The namespaces of these methods.
 pub(super) fn modules_of(methods: impl Iterator<Item = &'static Method>) -> Result<Done, Failure> {
     let names = methods.flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
     let mut namespaces: Vec<&'static str> = Vec::new();

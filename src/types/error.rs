@@ -35,7 +35,6 @@ impl FirstError {
         }
     }
 
-    /// Fails if a field had an error.
     pub(crate) fn done(self) -> Result<(), FieldError> {
         self.0.map_or(Ok(()), Err)
     }

@@ -45,7 +45,6 @@ pub(crate) fn deny(log: &mut Log) -> Outcome {
 /// What `deny.toml` permits.
 struct Rules {
     licences: Vec<Licensee>,
-    /// Addresses of registries.
     registries: Vec<String>,
     /// Versions that may be beside another version of the same crate.
     skipped: Vec<(String, VersionReq)>,

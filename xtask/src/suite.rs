@@ -246,7 +246,6 @@ fn lower_priority() {
     let _ = thread.and_then(|thread| crate::shell::ask("renice", &["-n", "10", "-p", &thread]));
 }
 
-/// Runs the selected checks.
 fn check(run: &Run, options: &Options, parts: &[Part]) {
     for part in parts.iter().filter(|part| options.wants(part)) {
         run.step(part.name, part.work);
@@ -298,7 +297,6 @@ fn lint(log: &mut Log) -> Outcome {
 /// Makes warnings of clippy errors.
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
 
-/// Lints the workspace with all that it has.
 fn lint_workspace(log: &mut Log) -> Outcome {
     let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets");
     let clippy = clippy.args(&["--features", "rootlight-wasm/dev,rootlight-bench/instructions"]);

@@ -94,7 +94,6 @@ impl Fleet {
         }
     }
 
-    /// The stations of a kind.
     fn range(&self, kind: Kind) -> std::ops::Range<usize> {
         let before = Kind::ALL.iter().take_while(|other| **other != kind);
         let first: usize = before.map(|other| self.count(*other)).sum();
@@ -114,7 +113,6 @@ impl Fleet {
         self.range(kind).start + sequence.below(self.count(kind))
     }
 
-    /// The steps of a request.
     fn steps(&self, costs: &Costs, sequence: &mut Sequence) -> Vec<Step> {
         let front_end = self.any(Kind::FrontEnd, sequence);
         let there = Step::Wait(Time::Constant(costs.network / 2.0));

@@ -179,7 +179,6 @@ impl PostgresServer {
         replica
     }
 
-    /// Makes the files of a server.
     fn prepare(settings: &[&str], port: u16) -> Option<Self> {
         let Some(programs) = programs() else {
             assert!(

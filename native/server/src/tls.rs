@@ -65,7 +65,6 @@ impl ResolvesServerCert for Certificates {
 }
 
 impl Certificates {
-    /// Reads the files.
     pub(crate) fn load(files: &TlsFiles) -> Result<Arc<Self>, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let contents = read(files)?;

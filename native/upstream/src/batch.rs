@@ -26,7 +26,6 @@ pub(crate) enum Decoded {
     Refused(UpstreamError),
 }
 
-/// The results in a response.
 fn decode(text: &[u8], first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     let mut results: Vec<Option<UpstreamResult>> = Vec::new();
     results.resize_with(count, || None);

@@ -294,7 +294,6 @@ impl HeaderChain {
         self.view.entries.get(hash).ok_or(ChainError::UnknownBlock(*hash))
     }
 
-    /// The hashes of a header's children.
     fn children_of(&self, hash: &B256) -> &[B256] {
         self.children.get(hash).map_or(&[], |children| children.as_slice())
     }
@@ -312,7 +311,6 @@ impl HeaderChain {
         children
     }
 
-    /// Replaces an entry by a changed one.
     fn replace(&mut self, entry: Entry) {
         let (hash, entry) = (entry.hash(), Arc::new(entry));
         if self.view.head.hash() == hash {

@@ -25,7 +25,6 @@ pub const MAX_PENDING: usize = 10_000;
 /// How a filter is asked.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
-    /// There was no poll yet.
     pub(super) is_first: bool,
     /// Nobody can ask for a smaller range: it is a subscription.
     #[cfg(feature = "light")]
@@ -81,7 +80,6 @@ pub(super) struct Logs {
 }
 
 impl Logs {
-    /// All logs of the range.
     fn all(&self, view: &dyn View) -> Result<Vec<FoundLog>, RangeStop> {
         let head = settled_height(view)?;
         range_logs(view, self.from, self.to.map_or(head, |to| to.min(head)), &self.filter)
@@ -182,7 +180,6 @@ impl BlockLogs {
     }
 }
 
-/// New blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     /// Reports headers instead of hashes.

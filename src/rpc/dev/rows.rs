@@ -54,7 +54,6 @@ pub(super) const fn read(
     Method { name, aliases: &[], params, result, level, cost: 5, pages, doc, handler }
 }
 
-/// The development chain of a node.
 pub(super) fn chain(node: &mut dyn Node) -> Result<&mut DevChain, RpcError> {
     node.dev().ok_or(RpcError::NeedsDevChain)
 }

@@ -15,7 +15,6 @@ pub(super) struct List {
 }
 
 impl List {
-    /// Adds a member.
     pub(super) fn add(&mut self, member: &impl Serialize) -> Result<(), NoAnswer> {
         self.text.push(if self.count == 0 { '[' } else { ',' });
         self.text.push_str(&serde_json::to_string(member)?);
@@ -28,7 +27,6 @@ impl List {
         self.count
     }
 
-    /// Bytes of the text.
     pub(super) const fn bytes(&self) -> usize {
         self.text.len()
     }

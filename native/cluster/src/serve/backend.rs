@@ -81,7 +81,6 @@ impl NewBlocks {
         (watched.collect(), signals)
     }
 
-    /// Looks for new blocks now.
     pub(super) fn look(&self) {
         self.signals.iter().for_each(|heads| heads.notify_one());
     }

@@ -78,7 +78,6 @@ pub(super) struct SharedFilters {
 pub(super) struct Taken {
     /// Who has taken them: no other message has this name.
     name: String,
-    /// For whom they were taken.
     owner: Asker,
     filters: BTreeMap<u128, Lent>,
 }

@@ -81,7 +81,6 @@ impl Attempts {
         self.took_at(peer.asker().number, time, self.now());
     }
 
-    /// The longest attempt.
     pub(super) fn longest(&self) -> Duration {
         Duration::from_micros(self.longest.load(Ordering::Relaxed))
     }

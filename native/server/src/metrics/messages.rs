@@ -41,7 +41,6 @@ static LABELS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     [BATCH, OTHER].into_iter().chain(names).collect()
 });
 
-/// The place of the label of a message.
 pub(super) fn place(message: &Message) -> usize {
     if message.is_batch() {
         return 0;

@@ -69,7 +69,6 @@ pub struct Metrics {
     pub(crate) connections: Gauge,
     /// Open WebSocket connections.
     pub(crate) websockets: Gauge,
-    /// Open subscriptions.
     pub(crate) subscriptions: Gauge,
     /// Notifications handed to connections.
     pub(crate) told: Counter,
@@ -217,7 +216,6 @@ fn outcomes(
 pub struct Counted(&'static Gauge);
 
 impl Counted {
-    /// Counts one more.
     pub(crate) fn one(gauge: &'static Gauge) -> Self {
         gauge.inc();
         Self(gauge)

@@ -34,7 +34,6 @@ impl Sample {
         LazyLock::force(&START);
     }
 
-    /// Takes a sample.
     pub(crate) fn new(health: Health, vitals: Vitals, keys: Vec<(String, Usage)>) -> Self {
         let (start, started) = *START;
         let (uptime, now) = (start.elapsed().as_secs_f64(), unix_time());

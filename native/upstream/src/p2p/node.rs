@@ -126,7 +126,6 @@ impl Identity {
     }
 }
 
-/// A new key.
 pub(super) fn random_key() -> Result<NodeKey, IdentityError> {
     loop {
         let mut secret = [0; 32];

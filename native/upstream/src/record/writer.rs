@@ -52,7 +52,6 @@ enum Output {
 }
 
 impl Files {
-    /// Creates the folder.
     pub(super) fn create(folder: &Path, gzip: bool) -> Result<Self, RecordError> {
         let failed = |source| RecordError::Write { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;

@@ -135,7 +135,6 @@ impl OlderRange {
         Some(Self { asked: LogQuestion { from, to: last, addresses, topics, most }, to, rest })
     }
 
-    /// The request to the index.
     fn to_request(&self) -> UpstreamRequest {
         self.asked.to_request()
     }

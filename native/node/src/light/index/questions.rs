@@ -63,7 +63,6 @@ pub enum LogReply {
 }
 
 impl LogQuestion {
-    /// The request to the index.
     #[must_use]
     pub(crate) fn to_request(&self) -> UpstreamRequest {
         UpstreamRequest::new(INDEX_LOGS, json!([self]).to_string())
@@ -114,7 +113,6 @@ pub enum TraceReply {
 }
 
 impl TraceQuestion {
-    /// The request to the index.
     #[must_use]
     pub(crate) fn to_request(&self) -> UpstreamRequest {
         UpstreamRequest::new(INDEX_TRACES, json!([self]).to_string())
@@ -159,7 +157,6 @@ pub struct BlockQuestion {
 }
 
 impl BlockQuestion {
-    /// The request to the index.
     #[must_use]
     pub(crate) fn to_request(&self) -> UpstreamRequest {
         UpstreamRequest::new(INDEX_BLOCK, json!([self]).to_string())

@@ -92,7 +92,6 @@ impl NodeBook {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// A receiver that changes with the book.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -148,7 +147,6 @@ impl NodeBook {
         self.pages().forget(id, |_| true);
     }
 
-    /// A node was connected and said this.
     pub(super) fn connected(&self, id: &NodeId, hello: &Hello) {
         self.change(id, |known| known.connected(hello, unix_time()));
     }
@@ -188,7 +186,6 @@ impl NodeBook {
         Some(node)
     }
 
-    /// Frees the node of a slot.
     pub(super) fn release(&self, slot: usize) {
         self.pages().held.remove(&slot);
         self.changed();

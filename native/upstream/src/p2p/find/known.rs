@@ -51,7 +51,6 @@ pub struct KnownNode {
     pub caught: Option<Caught>,
     /// Failures since it was of use last.
     pub failures: u32,
-    /// When it failed last.
     pub(super) failed_at: Option<Instant>,
 }
 
@@ -109,7 +108,6 @@ pub(super) fn short(text: &str) -> String {
     text.chars().filter(|c| !is_unseen(*c)).take(MAX_TEXT).collect()
 }
 
-/// A node as an address to dial.
 pub(super) fn peer_address(node: &Node) -> PeerAddress {
     let host = match node.address {
         SocketAddr::V4(address) => address.ip().to_string(),
