@@ -138,6 +138,14 @@ impl From<UpstreamError> for RequestFailure {
     }
 }
 
+/// Returns scheme, host and port of a URL.
+pub(super) fn redact(url: &str) -> String {
+    match url.parse::<reqwest::Url>() {
+        Ok(url) => url.origin().ascii_serialization(),
+        Err(_) => "upstream".to_owned(),
+    }
+}
+
 /// The parts of an upstream's URL that must not appear in errors or logs, the longest first.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets(Vec<String>);

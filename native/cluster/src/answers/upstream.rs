@@ -1,6 +1,5 @@
 //! A backend with the index before it.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -13,9 +12,8 @@ use rootlight_node::light::index::{
     BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES, INDEX_TRANSACTION, LogQuestion,
     TraceQuestion, hash_of_params, is_index_question,
 };
-use rootlight_upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult};
+use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::Notify;
 
 use super::block::About;
 use super::failure::NoAnswer;
@@ -159,19 +157,7 @@ impl Upstream for WithIndex {
         self.backend.name()
     }
 
-    fn address(&self) -> Option<IpAddr> {
-        self.backend.address()
-    }
-
-    fn turn(&self) -> Option<Turn> {
-        self.backend.turn()
-    }
-
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.backend.dismiss(turn, reason);
-    }
-
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.backend.heads()
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.backend)
     }
 }
