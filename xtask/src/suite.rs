@@ -78,7 +78,7 @@ const LAST: [Part; 3] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 16] = [
+const FULL: [Part; 15] = [
     part("tests: long runs", long_runs),
     part("tests: whole service", whole_service),
     part("wasm: reproducible", wasm::reproducible),
@@ -91,7 +91,6 @@ const FULL: [Part; 16] = [
     part("tests: page in the program", page::test_embedded),
     part("tests: admin page", page::test_admin),
     part("documentation: features", features::documentation),
-    part("cargo-deny", dependencies::deny),
     part("oldest compiler", oldest_compiler),
     part("packages: dry run", packages::dry_run),
     part("release", release::check),
