@@ -86,7 +86,6 @@ pub enum IndexError {
 
 impl IndexError {
     /// Whether the same operation may succeed later: the server restarts, or its disk is full.
-    #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Database(error) => match error.as_db_error() {

@@ -60,31 +60,26 @@ impl<'a> RawHeader<'a> {
     }
 
     /// The header's number.
-    #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
     }
 
     /// Hash of the parent.
-    #[must_use]
     pub const fn parent_hash(&self) -> B256 {
         self.parent_hash
     }
 
     /// Hash of the list of uncles.
-    #[must_use]
     pub const fn uncles_hash(&self) -> B256 {
         self.uncles_hash
     }
 
     /// Root of the state trie after the block.
-    #[must_use]
     pub const fn state_root(&self) -> B256 {
         self.state_root
     }
 
     /// Whether the full form needs the extension of the body.
-    #[must_use]
     pub const fn needs_extension(&self) -> bool {
         self.is_compressed
     }

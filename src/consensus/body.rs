@@ -146,25 +146,21 @@ impl VerifiedBody {
     }
 
     /// Hash of the block.
-    #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
     }
 
     /// The transactions in block order; the REMASC transaction is the last one.
-    #[must_use]
     pub fn transactions(&self) -> &[Transaction] {
         &self.transactions
     }
 
     /// The hashes of the transactions, in block order.
-    #[must_use]
     pub fn hashes(&self) -> &[B256] {
         &self.hashes
     }
 
     /// Approximate memory of the body, in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let of = |sum: usize, transaction: &Transaction| {
             sum.saturating_add(TRANSACTION_BYTES).saturating_add(transaction.data.len())
@@ -173,7 +169,6 @@ impl VerifiedBody {
     }
 
     /// Index of a transaction in the block.
-    #[must_use]
     pub fn position(&self, hash: &B256) -> Option<usize> {
         self.hashes.iter().position(|other| other == hash)
     }
@@ -215,19 +210,16 @@ impl VerifiedReceipts {
     }
 
     /// Hash of the block.
-    #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
     }
 
     /// The receipts in order.
-    #[must_use]
     pub fn receipts(&self) -> &[Receipt] {
         &self.receipts
     }
 
     /// Approximate memory of the receipts, in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let logs = self.receipts.iter().flat_map(|receipt| &receipt.logs);
         let receipts = self.receipts.len().saturating_add(1).saturating_mul(RECEIPT_BYTES);
@@ -238,7 +230,6 @@ impl VerifiedReceipts {
     }
 
     /// Number of logs in the receipts before `position`: the log index of that transaction's first log.
-    #[must_use]
     pub fn first_log_index(&self, position: usize) -> u64 {
         self.receipts.iter().take(position).map(|receipt| receipt.logs.len() as u64).sum()
     }

@@ -115,7 +115,6 @@ impl<'a> Coinbase<'a> {
     }
 
     /// The transaction's hash in internal byte order.
-    #[must_use]
     pub fn transaction_hash(&self) -> B256 {
         sha256_of_hash(&sha256_from_midstate(self.count, self.state, self.tail))
     }

@@ -77,7 +77,6 @@ pub struct ForkContext {
 impl ForkContext {
     /// The context of `header`, given its parent's context. For a header without known ancestors, the
     /// parent's context is the default.
-    #[must_use]
     pub fn extended(&self, header: &Header) -> Self {
         let mut next = *self;
         next.uncles = self.uncles.wrapping_add(header.uncle_count);
@@ -97,7 +96,6 @@ impl ForkContext {
 
     /// Number of uncles stated by the last 32 headers up to this one. `below` is the context 32 headers
     /// earlier; it may only be missing if exactly 32 headers are known, otherwise the result is `None`.
-    #[must_use]
     pub fn uncle_sum(&self, below: Option<&Self>) -> Option<i32> {
         let complete = below.is_some() || u64::from(self.headers) == UNCLE_BLOCKS;
         let before = below.map_or(0, |context| context.uncles);
@@ -106,7 +104,6 @@ impl ForkContext {
 
     /// The data that a child of this header must carry. Unknown commitments are zero. `uncle_sum` is
     /// [`Self::uncle_sum`] of this header.
-    #[must_use]
     pub fn data(&self, number: u64, uncle_sum: Option<i32>) -> [u8; FORK_DETECTION_LEN] {
         let uncles = uncle_sum.map_or(0, |sum| u8::try_from(sum.max(0)).unwrap_or(u8::MAX));
         let parts = self.commitments.into_iter().chain([uncles]).chain((number as u32).to_be_bytes());

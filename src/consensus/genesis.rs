@@ -207,7 +207,6 @@ impl Genesis {
     }
 
     /// The header of block 0 on a network.
-    #[must_use]
     pub fn header(&self, network: &Network) -> SealedHeader {
         let shape = network.header_shape(0);
         let [bitcoin_header, merkle_proof, coinbase_tx] = self.mining.clone();

@@ -66,7 +66,6 @@ impl BitcoinWork {
     }
 
     /// Adds the proof to a header, without checking it. `None` if the coinbase commits to no hash.
-    #[must_use]
     pub fn seal(&self, mut header: Header, rules: RuleSet) -> Option<SealedHeader> {
         header.bitcoin_header = self.header.to_vec().into();
         header.coinbase_tx = coinbase_field(&self.coinbase)?.into();

@@ -49,7 +49,6 @@ pub enum UncleError {
 impl UncleError {
     /// Whether the error proves a fault of the sender or of the miner. It is `false` if data are only unknown
     /// yet.
-    #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
         match self {
             Self::UnknownAncestor { .. } | Self::EarlierUncles { .. } => false,
@@ -59,7 +58,6 @@ impl UncleError {
     }
 
     /// Whether the same uncles may be valid a little later.
-    #[must_use]
     pub const fn is_early(&self) -> bool {
         matches!(self, Self::Rule { rule: RuleError::Future { .. }, .. })
     }
@@ -100,19 +98,16 @@ impl VerifiedUncles {
     }
 
     /// Hash of the block that includes the uncles.
-    #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
     }
 
     /// The uncles in order.
-    #[must_use]
     pub fn headers(&self) -> &[SealedHeader] {
         &self.uncles
     }
 
     /// Sum of the uncles' difficulties.
-    #[must_use]
     pub fn work(&self) -> U256 {
         self.uncles.iter().fold(U256::ZERO, |sum, uncle| sum.saturating_add(uncle.difficulty.value()))
     }

@@ -53,7 +53,6 @@ pub enum TxError {
 
 impl TxError {
     /// Whether the host interrupted the run, which does not make the transaction invalid.
-    #[must_use]
     pub fn is_interruption(&self) -> bool {
         *self == Self::NotExecuted(NotExecuted(Abort::Stopped))
     }

@@ -94,7 +94,6 @@ impl Piece {
 
 impl Events {
     /// Number of the next event. Numbers never repeat, whatever the chain does.
-    #[must_use]
     pub const fn next(&self) -> u64 {
         self.next
     }

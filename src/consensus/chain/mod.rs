@@ -73,7 +73,6 @@ pub enum ChainError {
 
 impl ChainError {
     /// Whether the sender broke a rule, rather than being early, unconnected or beyond the rules that we know.
-    #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
         match self {
             Self::Rule { rule, .. } => !matches!(rule, RuleError::Future { .. }),
@@ -87,7 +86,6 @@ impl ChainError {
     }
 
     /// Whether the same header, or the same uncles, may be valid a little later.
-    #[must_use]
     pub const fn is_early(&self) -> bool {
         match self {
             Self::Rule { rule: RuleError::Future { .. }, .. } => true,
@@ -136,7 +134,6 @@ pub struct CheckedBlock(Entry);
 
 impl CheckedBlock {
     /// The header.
-    #[must_use]
     pub const fn header(&self) -> &VerifiedHeader {
         &self.0.header
     }
@@ -231,37 +228,31 @@ impl HeaderChain {
     }
 
     /// The current state of the chain.
-    #[must_use]
     pub const fn view(&self) -> &ChainView {
         &self.view
     }
 
     /// The current state of the chain, fixed for a reader. Cheap.
-    #[must_use]
     pub fn snapshot(&self) -> ChainView {
         self.view.clone()
     }
 
     /// Head of the heaviest chain.
-    #[must_use]
     pub fn head(&self) -> &VerifiedHeader {
         self.view.head()
     }
 
     /// See [`ChainView::by_number`].
-    #[must_use]
     pub fn by_number(&self, number: u64) -> Option<&VerifiedHeader> {
         self.view.by_number(number)
     }
 
     /// See [`ChainView::by_hash`].
-    #[must_use]
     pub fn by_hash(&self, hash: &B256) -> Option<&VerifiedHeader> {
         self.view.by_hash(hash)
     }
 
     /// See [`ChainView::total_difficulty`].
-    #[must_use]
     pub fn total_difficulty(&self, hash: &B256) -> Option<U256> {
         self.view.total_difficulty(hash)
     }

@@ -273,9 +273,6 @@ pub(super) enum Kind {
 
 impl Kind {
     /// A filter that has reported nothing yet.
-    ///
-    /// # Errors
-    /// As the look-ups of the view.
     pub(super) fn new(watch: Watch, view: &dyn View) -> Need<Self> {
         Ok(match watch {
             Watch::Logs { filter, from, to } => Self::Logs(Logs { filter, from, to, told: Told::new(view)? }),
@@ -293,9 +290,6 @@ impl Kind {
     }
 
     /// What is new; `None` if events were missed. An error leaves the filter unchanged.
-    ///
-    /// # Errors
-    /// As the look-ups of the view.
     pub(super) fn news(&mut self, view: &dyn View, poll: Poll) -> Result<Option<Changes>, RangeStop> {
         Ok(match self {
             Self::Logs(logs) => logs.news(view, poll)?.map(Changes::Logs),
@@ -310,9 +304,6 @@ impl Kind {
     }
 
     /// All logs of the range or block; `None` if it watches no logs.
-    ///
-    /// # Errors
-    /// As the look-ups of the view.
     pub(super) fn all_logs(&self, view: &dyn View) -> Result<Option<Vec<FoundLog>>, RangeStop> {
         Ok(Some(match self {
             Self::Logs(logs) => logs.all(view)?,

@@ -110,7 +110,6 @@ impl StoredIndex {
     }
 
     /// The progress of building the index; `None` if it has every block.
-    #[must_use]
     pub fn progress(&self) -> Option<IndexProgress> {
         let floor = self.floor.load(Ordering::Relaxed);
         (floor > 0).then(|| IndexProgress { done: self.total.saturating_sub(floor), total: self.total })

@@ -107,7 +107,6 @@ impl Persist {
     }
 
     /// The stored settings of a development chain; `None` if there are none or if another version wrote them.
-    #[must_use]
     pub fn settings(&self) -> Option<Settings> {
         serde_json::from_slice(self.settings.as_deref()?).ok()
     }
@@ -189,7 +188,6 @@ impl Persist {
     }
 
     /// The index of the stored chain.
-    #[must_use]
     pub const fn index(&self) -> &Arc<StoredIndex> {
         &self.index
     }

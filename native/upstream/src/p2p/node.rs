@@ -100,13 +100,11 @@ impl Identity {
     }
 
     /// Our id.
-    #[must_use]
     pub fn id(&self) -> &NodeId {
         self.key.id()
     }
 
     /// Our key.
-    #[must_use]
     pub fn key(&self) -> &NodeKey {
         &self.key
     }
@@ -223,7 +221,6 @@ impl PeerNode {
     }
 
     /// Where the node is.
-    #[must_use]
     pub fn address(&self) -> &PeerAddress {
         &self.address
     }
@@ -234,13 +231,11 @@ impl PeerNode {
     }
 
     /// The newest block that the node has told of. Nothing proves it.
-    #[must_use]
     pub fn best(&self) -> Option<BlockRef> {
         *self.news.best.borrow()
     }
 
     /// A signal for new blocks.
-    #[must_use]
     pub fn heads(&self) -> Arc<Notify> {
         self.news.heads.clone()
     }

@@ -97,19 +97,16 @@ impl NodeBook {
     }
 
     /// All nodes, by id.
-    #[must_use]
     pub fn nodes(&self) -> Vec<KnownNode> {
         self.pages().nodes.values().cloned().collect()
     }
 
     /// Number of the peer-to-peer network.
-    #[must_use]
     pub const fn network(&self) -> u64 {
         self.network
     }
 
     /// Whether private addresses are dialled.
-    #[must_use]
     pub(crate) const fn allows_private(&self) -> bool {
         self.allow_private
     }

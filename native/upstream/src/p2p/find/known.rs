@@ -60,13 +60,11 @@ impl KnownNode {
     }
 
     /// Where to dial it.
-    #[must_use]
     pub fn address(&self) -> PeerAddress {
         peer_address(&self.node)
     }
 
     /// Whether it is left alone because of a lie.
-    #[must_use]
     pub fn is_caught(&self, now: u64) -> bool {
         // A lie in the future was noted under a wrong clock.
         self.caught.as_ref().is_some_and(|caught| now < caught.at.saturating_add(CAUGHT_SECONDS))
