@@ -38,19 +38,16 @@ impl Run {
     }
 
     /// Number of headers verified.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.headers.len()
     }
 
     /// Whether there is nothing to verify.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.headers.is_empty()
     }
 
     /// Number of parts. Each part is verified and hashed separately.
-    #[must_use]
     pub fn parts(&self) -> usize {
         self.headers.len().div_ceil(PART)
     }
@@ -113,7 +110,6 @@ fn of_part<T>(all: &[T], part: usize) -> &[T] {
 
 /// The precomputed inputs of one header's hashes.
 struct Hashes {
-    /// Preimage of the block hash.
     block: Vec<u8>,
     /// Preimage of the hash for merged mining.
     mining: Vec<u8>,

@@ -84,7 +84,6 @@ impl Proven {
     }
 
     /// The proven state.
-    #[must_use]
     pub fn state(&self) -> TrieState<&ProvenNodes> {
         TrieState::new(&self.nodes, self.root)
     }
@@ -101,13 +100,11 @@ impl Proven {
     }
 
     /// The output of the call on the proven state.
-    #[must_use]
     pub fn balance(&self) -> Bytes {
         output(self.result())
     }
 
     /// The same call on a complete state in memory.
-    #[must_use]
     pub fn balance_on(&self, state: &Trie) -> Bytes {
         output(self.result_on(state))
     }

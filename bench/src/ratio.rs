@@ -62,7 +62,6 @@ impl Ratio {
     }
 
     /// The median of the rounds.
-    #[must_use]
     pub fn median(&self) -> f64 {
         self.rounds[ROUNDS / 2]
     }

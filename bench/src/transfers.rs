@@ -106,14 +106,12 @@ impl Transfers {
     }
 
     /// Recovers the senders only, and returns their number.
-    #[must_use]
     pub fn recover(&self) -> usize {
         let recover = |transaction: &Transaction| transaction.recover_sender(33).is_ok();
         self.built.transactions.iter().filter(|transaction| recover(transaction)).count()
     }
 
     /// Builds the block again and returns its state root.
-    #[must_use]
     pub fn build(&self) -> B256 {
         let template = BlockEnvironment::from(&self.header);
         let built = build_block(&self.network, &self.state, &template, &self.candidates, &NoAncestors);

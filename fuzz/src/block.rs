@@ -5,8 +5,8 @@ use alloy_primitives::{Address, U256};
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network};
 use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockInput, TransactionCandidate, ExecutedBlock, GenesisBlock, NoObserver, build_block,
-    execute_block,
+    Ancestry, BlockEnvironment, BlockInput, ExecutedBlock, GenesisBlock, NoObserver, TransactionCandidate,
+    build_block, execute_block,
 };
 use rootlight::state::Account;
 use rootlight::trie::Trie;

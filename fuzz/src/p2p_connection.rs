@@ -213,7 +213,6 @@ fn said(input: &mut Input<'_>, key: &NodeKey) -> (u64, Vec<u8>) {
     }
 }
 
-/// Mostly as it is.
 fn changed(mut payload: Vec<u8>, input: &mut Input<'_>) -> Vec<u8> {
     if input.byte() >= 224 {
         change(&mut payload, input);

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use alloy_primitives::keccak256;
 use rootlight_p2p::discovery::{
-    Datagram, Discovery, DiscoveryConfig, Endpoint, MAX_NODES, MAX_OUTPUTS, MessageId, Neighbor, Node, Output,
-    PER_SLASH_16, PER_SLASH_24, Packet,
+    Datagram, Discovery, DiscoveryConfig, Endpoint, MAX_NODES, MAX_OUTPUTS, MessageId, Neighbor, Node,
+    Output, PER_SLASH_16, PER_SLASH_24, Packet,
 };
 use rootlight_p2p::rlpx::{NodeId, NodeKey};
 
@@ -62,7 +62,8 @@ struct Run {
 }
 
 fn machine(mut input: Input<'_>) {
-    let config = DiscoveryConfig { allow_private: input.byte() & 1 == 1, ..DiscoveryConfig::new(NETWORK, 5050) };
+    let config =
+        DiscoveryConfig { allow_private: input.byte() & 1 == 1, ..DiscoveryConfig::new(NETWORK, 5050) };
     let private = config.allow_private;
     let machine = Discovery::new(keys()[0].clone(), config, [9; 32]);
     let mut run = Run { machine, now_ms: 0, asked: Vec::new(), found: Vec::new() };

@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use alloy_primitives::{B256, keccak256};
 use flate2::{Compression, write::GzEncoder};
-use rootlight_upstream::replay::Replay;
 use rootlight_upstream::UpstreamResult;
+use rootlight_upstream::replay::Replay;
 use serde_json::Value;
 
 use crate::limit::with_at_most;

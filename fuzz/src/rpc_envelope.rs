@@ -23,7 +23,8 @@ fn check_message(data: &[u8]) {
     if !message.is_batch() {
         let reply = Reply::to(message, Vec::new());
         assert!(reply.is_unusable());
-        let answer: Value = serde_json::from_str(&reply.into_text().expect("an error")).expect("our own JSON");
+        let answer: Value =
+            serde_json::from_str(&reply.into_text().expect("an error")).expect("our own JSON");
         assert!(answer["id"].is_null() && answer["error"]["code"].is_i64());
         if let Some(value) = plain {
             let members = value.as_array().map_or(0, Vec::len);

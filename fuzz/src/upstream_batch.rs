@@ -1,6 +1,6 @@
 //! What an upstream answers to a message of a light client.
 
-use rootlight::light::{RequestFailure, MAX_ERROR_TEXT, UpstreamRequest, decode_batch, encode_batch};
+use rootlight::light::{MAX_ERROR_TEXT, RequestFailure, UpstreamRequest, decode_batch, encode_batch};
 use serde_json::Value;
 
 use crate::input::Input;

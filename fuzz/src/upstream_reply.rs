@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rootlight::light::{RequestFailure, MAX_ERROR_TEXT, RawResponse};
+use rootlight::light::{MAX_ERROR_TEXT, RawResponse, RequestFailure};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 

@@ -97,43 +97,36 @@ impl MatchedBlock {
     }
 
     /// The header.
-    #[must_use]
     pub const fn header(&self) -> &SealedHeader {
         &self.header
     }
 
     /// The transactions in block order.
-    #[must_use]
     pub fn transactions(&self) -> &[Transaction] {
         &self.transactions
     }
 
     /// The hashes of the transactions.
-    #[must_use]
     pub fn hashes(&self) -> &[B256] {
         &self.hashes
     }
 
     /// The senders of the transactions.
-    #[must_use]
     pub fn senders(&self) -> &[Address] {
         &self.senders
     }
 
     /// The receipts in block order.
-    #[must_use]
     pub fn receipts(&self) -> &[Receipt] {
         &self.receipts
     }
 
     /// The headers of the uncles; `None` if they are not known.
-    #[must_use]
     pub fn uncles(&self) -> Option<&[Header]> {
         self.uncles.as_deref()
     }
 
     /// Number of logs.
-    #[must_use]
     pub const fn logs(&self) -> usize {
         self.logs
     }

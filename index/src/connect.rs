@@ -65,7 +65,6 @@ impl Database {
     }
 
     /// Whether connections are encrypted.
-    #[must_use]
     pub const fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }

@@ -26,7 +26,6 @@ macro_rules! copy {
     }};
 }
 
-/// Writes the rows of blocks.
 pub(crate) async fn write(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
     headers(batch, blocks).await?;
     transactions(batch, blocks).await?;

@@ -11,6 +11,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 /// Why an operation on the index failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum IndexError {
     /// The address of the database cannot be used. Nothing of it is repeated, since it may hold a password.
     #[error("the address of the database is not postgres://USER:PASSWORD@HOST:PORT/NAME?OPTIONS: {0}")]
@@ -18,7 +19,6 @@ pub enum IndexError {
     /// The database refused, or the connection broke.
     #[error("{}", database_text(.0))]
     Database(#[from] tokio_postgres::Error),
-    /// No connection can be made.
     #[error("no connection to the database: {0}")]
     Pool(String),
     /// All connections of the pool are in use.
@@ -27,142 +27,58 @@ pub enum IndexError {
     /// The server accepted a connection, and began no session in time.
     #[error("the database accepts connections but did not answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// A migration failed.
     #[error("the schema cannot be brought to version {version}: {reason}")]
-    Migration {
-        /// The newest version of this program.
-        version: u32,
-        /// The library's text.
-        reason: String,
-    },
-    /// A newer program has changed the schema.
+    Migration { version: u32, reason: String },
     #[error(
         "the index has schema version {found}, and this program knows versions up to {known}: use the newer program"
     )]
-    NewerSchema {
-        /// The version of the database.
-        found: u32,
-        /// The newest version that is known.
-        known: u32,
-    },
+    NewerSchema { found: u32, known: u32 },
     /// A reader needs a schema that no indexer has made yet.
     #[error(
         "the index has schema version {found}, and this program needs {known}: start `rootlight index` first"
     )]
-    OlderSchema {
-        /// The version of the database; 0 if there is none.
-        found: u32,
-        /// The version that is needed.
-        known: u32,
-    },
-    /// The index is of another network.
+    OlderSchema { found: u32, known: u32 },
     #[error("the index is of network {found}, not of {expected}")]
-    OtherNetwork {
-        /// Name and genesis of the network of the index.
-        found: String,
-        /// Name and genesis of the network that was asked for.
-        expected: String,
-    },
+    OtherNetwork { found: String, expected: String },
     /// The index was made with another first block or partition size.
     #[error("the index was made with {what} {found}, not {asked}; a new one needs another database")]
-    OtherLayout {
-        /// The setting.
-        what: &'static str,
-        /// Its value in the index.
-        found: u64,
-        /// The value that was asked for.
-        asked: u64,
-    },
-    /// Another indexer holds the lock.
+    OtherLayout { what: &'static str, found: u64, asked: u64 },
     #[error("another indexer writes to this index ({writer}): end it first, or wait for its end with --wait")]
-    Locked {
-        /// Host, process and start time of the other one.
-        writer: String,
-    },
-    /// A newer indexer has taken over; nothing was written.
+    Locked { writer: String },
     #[error(
         "a newer indexer has taken over this index (epoch {found}, this one has {own}); nothing was written"
     )]
-    Fenced {
-        /// The epoch of this indexer.
-        own: i64,
-        /// The epoch in the index.
-        found: i64,
-    },
+    Fenced { own: i64, found: i64 },
     /// The batch does not continue what is loaded.
     #[error("blocks from {from} on do not continue the index, which is at {next} there")]
-    Progress {
-        /// The first block of the batch.
-        from: u64,
-        /// The next block that the index expects.
-        next: u64,
-    },
+    Progress { from: u64, next: u64 },
     /// Blocks of a batch do not follow each other.
     #[error("block {number} does not follow the block before it")]
-    Unconnected {
-        /// The height.
-        number: u64,
-    },
+    Unconnected { number: u64 },
     /// A reorganisation is deeper than any that is followed.
     #[error(
         "a reorganisation would replace {depth} blocks, at most {most} are replaced: make the index anew"
     )]
-    TooDeep {
-        /// Number of blocks that would be removed.
-        depth: u64,
-        /// The limit.
-        most: u64,
-    },
+    TooDeep { depth: u64, most: u64 },
     /// The ancestors of a proven block are other blocks than the source gave.
     #[error(
         "blocks {first} to {last} of the source are not the ancestors of the proven chain: {found} is not {expected}"
     )]
-    NotAncestors {
-        /// The first block of the part that was loaded.
-        first: u64,
-        /// Its last block.
-        last: u64,
-        /// Hash of the last block.
-        found: B256,
-        /// The hash that its proven child names.
-        expected: B256,
-    },
+    NotAncestors { first: u64, last: u64, found: B256, expected: B256 },
     /// A question is about blocks that are not loaded.
     #[error("the index has no complete blocks {from} to {to}")]
-    NotCovered {
-        /// First block of the question.
-        from: u64,
-        /// Last block of the question.
-        to: u64,
-    },
+    NotCovered { from: u64, to: u64 },
     /// A question is about traces that are not loaded.
     #[error("the index has no complete traces of blocks {from} to {to}")]
-    NotTraced {
-        /// First block of the question.
-        from: u64,
-        /// Last block of the question.
-        to: u64,
-    },
+    NotTraced { from: u64, to: u64 },
     /// A question is about traces that were too long to be stored.
     #[error("the traces of block {number} are too long to be in the index")]
-    Untraced {
-        /// The block.
-        number: u64,
-    },
-    /// Traces belong to a block that the index does not have.
+    Untraced { number: u64 },
     #[error("traces of block {number} are of another branch than the index")]
-    OtherBranch {
-        /// The height.
-        number: u64,
-    },
+    OtherBranch { number: u64 },
     /// A row does not have the form that the loader writes.
     #[error("the index is damaged: {what} of block {number}")]
-    Damaged {
-        /// What was read.
-        what: &'static str,
-        /// The block.
-        number: u64,
-    },
+    Damaged { what: &'static str, number: u64 },
     /// A background task ended early.
     #[error("a task of the index failed: {0}")]
     Task(String),
@@ -170,7 +86,6 @@ pub enum IndexError {
 
 impl IndexError {
     /// Whether the same operation may succeed later: the server restarts, or its disk is full.
-    #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Database(error) => match error.as_db_error() {
@@ -238,71 +153,32 @@ impl From<deadpool_postgres::PoolError> for IndexError {
 /// Why a block cannot be stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum BlockError {
     /// The transactions or receipts do not match the header.
     #[error("block {number}: {error}")]
-    Body {
-        /// The block.
-        number: u64,
-        /// What differs.
-        error: BodyError,
-    },
-    /// There is not one receipt for each transaction.
+    Body { number: u64, error: BodyError },
     #[error("block {number}: {receipts} receipts for {transactions} transactions")]
-    Count {
-        /// The block.
-        number: u64,
-        /// Number of receipts.
-        receipts: usize,
-        /// Number of transactions.
-        transactions: usize,
-    },
-    /// A transaction has no sender.
+    Count { number: u64, receipts: usize, transactions: usize },
     #[error("block {number}, transaction {index}: {error}")]
-    Sender {
-        /// The block.
-        number: u64,
-        /// Index of the transaction.
-        index: usize,
-        /// The rule that the signature breaks.
-        error: SenderError,
-    },
-    /// The uncles do not match the header.
+    Sender { number: u64, index: usize, error: SenderError },
     #[error("block {number}: the uncles do not match the uncles hash")]
-    Uncles {
-        /// The block.
-        number: u64,
-    },
+    Uncles { number: u64 },
     /// A log has more topics than the EVM can write.
     #[error("block {number}: a log with {found} topics")]
-    Topics {
-        /// The block.
-        number: u64,
-        /// Number of topics.
-        found: usize,
-    },
+    Topics { number: u64, found: usize },
 }
 
 /// Why traces cannot be those of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TraceError {
     /// A transaction has no trace of its own, or one with another sender, recipient, value or data.
     #[error("block {number}: the traces are not those of transaction {index}")]
-    Transaction {
-        /// The block.
-        number: u64,
-        /// Index of the transaction.
-        index: usize,
-    },
-    /// Traces are not in the order of the calls.
+    Transaction { number: u64, index: usize },
     #[error("block {number}, transaction {index}: the traces are not in the order of the calls")]
-    Order {
-        /// The block.
-        number: u64,
-        /// Index of the transaction.
-        index: usize,
-    },
+    Order { number: u64, index: usize },
 }
 
 #[cfg(test)]

@@ -65,7 +65,6 @@ impl Reader {
     /// The logs that a filter selects in the blocks from one to another, both included.
     ///
     /// The stream's first item is [`IndexError::NotCovered`] if some of these blocks are not loaded.
-    #[must_use]
     pub fn logs(&self, filter: &LogFilter, from: u64, to: u64) -> LogStream {
         let (sender, receiver) = mpsc::channel(WAITING);
         let (reader, filter) = (self.clone(), filter.clone());

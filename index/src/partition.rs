@@ -36,7 +36,6 @@ fn name(table: &str, first: u64) -> String {
     format!("{table}_{first:012}")
 }
 
-/// The partition key of a table.
 fn key(table: &str) -> &'static str {
     if table == "blocks" { "number" } else { "block_number" }
 }

@@ -75,7 +75,6 @@ impl Reader {
     }
 
     /// The network of the index.
-    #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
     }

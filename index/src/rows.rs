@@ -11,7 +11,6 @@ use crate::state::uint;
 /// A row, and the block that errors name.
 pub(crate) struct Fields<'a> {
     row: &'a Row,
-    /// The block.
     pub(crate) number: u64,
 }
 
@@ -30,7 +29,6 @@ impl<'a> Fields<'a> {
         Ok(self.row.try_get(column)?)
     }
 
-    /// A count or index.
     pub(crate) fn index(&self, column: &'static str) -> Result<u64, IndexError> {
         let index: i32 = self.get(column)?;
         u64::try_from(index).map_err(|_| self.damaged(column))
@@ -42,19 +40,16 @@ impl<'a> Fields<'a> {
         u64::try_from(number).map_err(|_| self.damaged(column))
     }
 
-    /// A hash.
     pub(crate) fn hash(&self, column: &'static str) -> Result<B256, IndexError> {
         let bytes: &[u8] = self.get(column)?;
         B256::try_from(bytes).map_err(|_| self.damaged(column))
     }
 
-    /// An address.
     pub(crate) fn address(&self, column: &'static str) -> Result<Address, IndexError> {
         let bytes: &[u8] = self.get(column)?;
         Address::try_from(bytes).map_err(|_| self.damaged(column))
     }
 
-    /// Bytes of any length.
     pub(crate) fn bytes(&self, column: &str) -> Result<Bytes, IndexError> {
         Ok(Bytes::copy_from_slice(self.get(column)?))
     }

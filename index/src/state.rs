@@ -41,7 +41,6 @@ pub struct Range {
 
 impl Range {
     /// Whether all blocks are loaded.
-    #[must_use]
     pub const fn is_full(&self) -> bool {
         self.next == self.end
     }

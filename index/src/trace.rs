@@ -113,7 +113,6 @@ pub struct Trace {
 
 impl Trace {
     /// Bytes that the trace takes, approximately.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let output = self.outcome.as_ref().map_or(0, |outcome| outcome.output.len());
         let error = self.error.as_ref().map_or(0, String::len);
@@ -172,13 +171,11 @@ impl BlockTraces {
     }
 
     /// The traces in the order of the block; `None` if they are too long.
-    #[must_use]
     pub fn traces(&self) -> Option<&[Trace]> {
         self.0.as_deref()
     }
 
     /// Bytes that the traces take, approximately.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.iter().flatten().map(Trace::bytes).fold(0, usize::saturating_add)
     }

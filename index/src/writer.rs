@@ -106,19 +106,16 @@ impl Writer {
     }
 
     /// Whether the connection that holds the lock is open. Without it another indexer may take over.
-    #[must_use]
     pub fn holds_lock(&self) -> bool {
         !self.lock.is_closed()
     }
 
     /// The index has no block below this one.
-    #[must_use]
     pub fn floor(&self) -> u64 {
         self.floor.load(Ordering::Relaxed)
     }
 
     /// Number of blocks of a partition.
-    #[must_use]
     pub const fn partition_blocks(&self) -> u64 {
         self.partition_blocks
     }
@@ -350,7 +347,6 @@ fn same_layout(layout: Layout, setup: &Setup) -> Result<Layout, IndexError> {
     }
 }
 
-/// Writes the state of a new index.
 async fn first_layout(client: &Client, network: &Network, setup: &Setup) -> Result<Layout, IndexError> {
     let partition_blocks = setup.partition_blocks.unwrap_or(PARTITION_BLOCKS).max(1);
     let floor = setup.first_block.unwrap_or(setup.new_first_block);

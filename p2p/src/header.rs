@@ -16,14 +16,12 @@ const BLOOM_BYTES: usize = 256;
 const NUMBER_ITEM: usize = 8;
 /// Number of mining fields at the end of a mined header.
 const MINING_ITEMS: usize = 3;
-/// Most items of a header.
 const MAX_ITEMS: usize = 23;
 
 /// A header as peers send it, split into its items. Nothing in it is verified.
 #[derive(Debug, Clone)]
 pub struct RawHeader<'a> {
     rlp: &'a [u8],
-    /// The items in RLP.
     items: Vec<&'a [u8]>,
     /// Whether the header is of version 1 or 2: its compressed form has no bloom.
     is_compressed: bool,
@@ -62,31 +60,26 @@ impl<'a> RawHeader<'a> {
     }
 
     /// The header's number.
-    #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
     }
 
     /// Hash of the parent.
-    #[must_use]
     pub const fn parent_hash(&self) -> B256 {
         self.parent_hash
     }
 
     /// Hash of the list of uncles.
-    #[must_use]
     pub const fn uncles_hash(&self) -> B256 {
         self.uncles_hash
     }
 
     /// Root of the state trie after the block.
-    #[must_use]
     pub const fn state_root(&self) -> B256 {
         self.state_root
     }
 
     /// Whether the full form needs the extension of the body.
-    #[must_use]
     pub const fn needs_extension(&self) -> bool {
         self.is_compressed
     }

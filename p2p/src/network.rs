@@ -70,7 +70,6 @@ impl PeerNetwork {
     }
 
     /// Difficulty of block 0, the total difficulty that a node without a chain announces.
-    #[must_use]
     pub fn genesis_difficulty(&self) -> U256 {
         U256::from(self.genesis_difficulty)
     }

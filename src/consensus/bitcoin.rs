@@ -100,7 +100,6 @@ impl<'a> BitcoinHeader<'a> {
     }
 
     /// Hash in internal byte order.
-    #[must_use]
     pub fn hash(&self) -> B256 {
         let Some((first, rest)) = self.0.split_first_chunk::<BLOCK_LEN>() else {
             return double_sha256(self.0);
@@ -114,19 +113,16 @@ impl<'a> BitcoinHeader<'a> {
     }
 
     /// Hash of the previous Bitcoin block, in internal byte order. No Rootstock rule uses it.
-    #[must_use]
     pub fn previous(&self) -> B256 {
         self.word(4)
     }
 
     /// Merkle root of the transactions, in internal byte order.
-    #[must_use]
     pub fn merkle_root(&self) -> B256 {
         self.word(36)
     }
 
     /// Time in seconds since 1970.
-    #[must_use]
     pub fn time(&self) -> u32 {
         self.0.get(68..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }

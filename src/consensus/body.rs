@@ -14,37 +14,20 @@ use crate::types::{B256, Bloom, Receipt, SealedHeader, Transaction};
 /// Why transactions or receipts do not belong to a block.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum BodyError {
     /// The header commits to other transactions.
     #[error("transactionsRoot: {expected}, the transactions give {found}")]
-    TransactionsRoot {
-        /// The root in the header.
-        expected: B256,
-        /// The root of the list.
-        found: B256,
-    },
+    TransactionsRoot { expected: B256, found: B256 },
     /// The header commits to other receipts.
     #[error("receiptsRoot: {expected}, the receipts give {found}")]
-    ReceiptsRoot {
-        /// The root in the header.
-        expected: B256,
-        /// The root of the list.
-        found: B256,
-    },
+    ReceiptsRoot { expected: B256, found: B256 },
     /// The numbers of receipts and transactions differ.
     #[error("{receipts} receipts for {transactions} transactions")]
-    Count {
-        /// Number of receipts.
-        receipts: usize,
-        /// Number of transactions.
-        transactions: usize,
-    },
+    Count { receipts: usize, transactions: usize },
     /// A receipt's bloom is not the bloom of its logs. Only an invalid block can contain it.
     #[error("receipt {index}: logsBloom is not that of its logs")]
-    ReceiptBloom {
-        /// Index in the block.
-        index: usize,
-    },
+    ReceiptBloom { index: usize },
     /// The header's bloom is not the union of the receipts' blooms. Only an invalid block can have it.
     #[error("logsBloom: not the union of the receipts' blooms")]
     Bloom,
@@ -52,21 +35,14 @@ pub enum BodyError {
     /// it.
     #[error("receipt {index}: cumulativeGasUsed {found}, the sum is {expected}")]
     CumulativeGas {
-        /// Index in the block.
         index: usize,
         /// Sum of the gas used in the sublist up to this transaction.
         expected: u64,
-        /// The value in the receipt.
         found: u64,
     },
     /// The sum of the receipts' gas is not the header's gas used. Only an invalid block can have it.
     #[error("gasUsed: {expected}, the receipts sum up to {found}")]
-    GasUsed {
-        /// The header's gas used.
-        expected: u64,
-        /// Sum over the receipts.
-        found: u64,
-    },
+    GasUsed { expected: u64, found: u64 },
 }
 
 /// The node format of a block's transaction and receipt roots: the orchid format before RSKIP-126.
@@ -170,25 +146,21 @@ impl VerifiedBody {
     }
 
     /// Hash of the block.
-    #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
     }
 
     /// The transactions in block order; the REMASC transaction is the last one.
-    #[must_use]
     pub fn transactions(&self) -> &[Transaction] {
         &self.transactions
     }
 
     /// The hashes of the transactions, in block order.
-    #[must_use]
     pub fn hashes(&self) -> &[B256] {
         &self.hashes
     }
 
     /// Approximate memory of the body, in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let of = |sum: usize, transaction: &Transaction| {
             sum.saturating_add(TRANSACTION_BYTES).saturating_add(transaction.data.len())
@@ -197,7 +169,6 @@ impl VerifiedBody {
     }
 
     /// Index of a transaction in the block.
-    #[must_use]
     pub fn position(&self, hash: &B256) -> Option<usize> {
         self.hashes.iter().position(|other| other == hash)
     }
@@ -239,19 +210,16 @@ impl VerifiedReceipts {
     }
 
     /// Hash of the block.
-    #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
     }
 
     /// The receipts in order.
-    #[must_use]
     pub fn receipts(&self) -> &[Receipt] {
         &self.receipts
     }
 
     /// Approximate memory of the receipts, in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let logs = self.receipts.iter().flat_map(|receipt| &receipt.logs);
         let receipts = self.receipts.len().saturating_add(1).saturating_mul(RECEIPT_BYTES);
@@ -262,7 +230,6 @@ impl VerifiedReceipts {
     }
 
     /// Number of logs in the receipts before `position`: the log index of that transaction's first log.
-    #[must_use]
     pub fn first_log_index(&self, position: usize) -> u64 {
         self.receipts.iter().take(position).map(|receipt| receipt.logs.len() as u64).sum()
     }

@@ -25,7 +25,6 @@ impl HeaderCandidate {
     }
 
     /// The header.
-    #[must_use]
     pub fn header(&self) -> &SealedHeader {
         &self.header
     }

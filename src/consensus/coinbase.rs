@@ -24,39 +24,22 @@ const COMMITMENT_LEN: usize = MERGED_MINING_TAG.len() + 32;
 /// Why a coinbase field is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum CoinbaseError {
-    /// The field is too short for a midstate.
     #[error("{found} bytes, the midstate alone has {MIDSTATE_LEN}")]
-    TooShort {
-        /// Length of the field.
-        found: usize,
-    },
+    TooShort { found: usize },
     /// The tail has no tag with the header's hash for merged mining.
     #[error("no RSKBLOCK: tag with {expected}")]
-    TagMissing {
-        /// The hash for merged mining.
-        expected: B256,
-    },
+    TagMissing { expected: B256 },
     /// The tag starts too late in the tail.
     #[error("tag at byte {found} of the tail, at most {MAX_TAG_POSITION}")]
-    TagPosition {
-        /// Offset of the tag.
-        found: usize,
-    },
+    TagPosition { found: usize },
     /// The tag with the right hash is not the last tag.
     #[error("tag at byte {found} of the tail is not the last, another is at {last}")]
-    NotLastTag {
-        /// Offset of the tag with the right hash.
-        found: usize,
-        /// Offset of the last tag.
-        last: usize,
-    },
+    NotLastTag { found: usize, last: usize },
     /// Too many bytes follow the commitment.
     #[error("{found} bytes after the tag's hash, at most {MAX_TRAILING_BYTES}")]
-    TrailingBytes {
-        /// Number of bytes.
-        found: usize,
-    },
+    TrailingBytes { found: usize },
     /// The coinbase transaction is too short.
     #[error("coinbase transaction of {found} bytes, more than {MIN_COINBASE_EXCLUDED} needed")]
     TransactionLength {
@@ -132,7 +115,6 @@ impl<'a> Coinbase<'a> {
     }
 
     /// The transaction's hash in internal byte order.
-    #[must_use]
     pub fn transaction_hash(&self) -> B256 {
         sha256_of_hash(&sha256_from_midstate(self.count, self.state, self.tail))
     }

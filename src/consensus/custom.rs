@@ -50,40 +50,24 @@ const MAX_WORK_START_HEADERS: u64 = 8_000;
 /// Why a file does not describe a network.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum NetworkFileError {
     /// The text is not JSON of the expected form.
     #[error("network file: {0}")]
     Json(#[from] serde_json::Error),
-    /// A name is not known.
     #[error("network file: {field}: unknown name {name}")]
-    UnknownName {
-        /// The field that contains it.
-        field: &'static str,
-        /// The name.
-        name: String,
-    },
+    UnknownName { field: &'static str, name: String },
     /// A value is not a number, or is too large.
     #[error("network file: {field}: {value} is not a number in range")]
-    Number {
-        /// The field that contains it.
-        field: String,
-        /// The text.
-        value: String,
-    },
+    Number { field: String, value: String },
     /// A start by work compares more headers than a client keeps.
     #[error("network file: workStart.headers: {0}; at most {MAX_WORK_START_HEADERS} are allowed")]
     WorkStartHeaders(u64),
     /// The `genesis` object is invalid.
     #[error("network file: {0}")]
     Genesis(#[from] GenesisError),
-    /// `genesisHash` is not the hash of `genesis`.
     #[error("network file: genesisHash {stated}, the genesis given has {computed}")]
-    GenesisHash {
-        /// `genesisHash` of the file.
-        stated: B256,
-        /// Hash computed from `genesis`.
-        computed: B256,
-    },
+    GenesisHash { stated: B256, computed: B256 },
 }
 
 #[derive(Deserialize)]
@@ -185,7 +169,6 @@ fn hash(text: &str) -> Result<B256, NetworkFileError> {
     text.parse().map_err(|_| NetworkFileError::Number { field: "genesisHash".into(), value: text.into() })
 }
 
-/// The height of every rule.
 fn heights(file: &File<'_>, base: &Network) -> Result<Vec<(Rule, u64)>, NetworkFileError> {
     let mut forks = BTreeMap::new();
     for (name, height) in &file.hardforks {

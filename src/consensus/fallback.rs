@@ -12,23 +12,21 @@ use crate::types::{HALF_ORDER, RecoveryId, U256, recover};
 /// Why a fallback signature is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum FallbackError {
     /// The field is not an RLP list of three strings.
     #[error("not a list of v, r and s")]
     Shape,
-    /// `v` is not one byte from 27 to 31.
     #[error("v is not one byte from 27 to 31")]
     V,
     /// `r` or `s` is not the shortest two's-complement form of a positive number.
     #[error("r or s not in its shortest signed form")]
     NotMinimal,
-    /// `s` is in the upper half of the group order.
     #[error("s in the upper half of the order")]
     HighS,
     /// No public key can be recovered from the signature.
     #[error("no key recovers from the signature")]
     NoKey,
-    /// The signature is by another key.
     #[error("signed by another key")]
     WrongKey,
 }

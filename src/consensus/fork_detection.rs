@@ -46,35 +46,19 @@ impl ForkDetection {
 /// A part of the data that contradicts the ancestors.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ForkDetectionError {
     /// A commitment to an earlier Bitcoin header is wrong.
     #[error("commitment {index} is {found:#04x}, block {block} gives {expected:#04x}")]
-    Commitment {
-        /// Position among the seven.
-        index: usize,
-        /// The block to which it commits.
-        block: u64,
-        /// The value computed from that block.
-        expected: u8,
-        /// The value in the header.
-        found: u8,
-    },
-    /// The uncle count is wrong.
+    Commitment { index: usize, block: u64, expected: u8, found: u8 },
     #[error("uncle count {found}, the last 32 blocks state {expected}")]
     Uncles {
         /// The sum in 32-bit signed arithmetic. A negative sum equals no byte.
         expected: i32,
-        /// The value in the header.
         found: u8,
     },
-    /// The block number is wrong.
     #[error("number {found}, block {expected}")]
-    Number {
-        /// The low 32 bits of the header's number.
-        expected: u32,
-        /// The value in the header.
-        found: u32,
-    },
+    Number { expected: u32, found: u32 },
 }
 
 /// Summary of a header and its known ancestors, from which the data of its children are computed.
@@ -93,7 +77,6 @@ pub struct ForkContext {
 impl ForkContext {
     /// The context of `header`, given its parent's context. For a header without known ancestors, the
     /// parent's context is the default.
-    #[must_use]
     pub fn extended(&self, header: &Header) -> Self {
         let mut next = *self;
         next.uncles = self.uncles.wrapping_add(header.uncle_count);
@@ -113,7 +96,6 @@ impl ForkContext {
 
     /// Number of uncles stated by the last 32 headers up to this one. `below` is the context 32 headers
     /// earlier; it may only be missing if exactly 32 headers are known, otherwise the result is `None`.
-    #[must_use]
     pub fn uncle_sum(&self, below: Option<&Self>) -> Option<i32> {
         let complete = below.is_some() || u64::from(self.headers) == UNCLE_BLOCKS;
         let before = below.map_or(0, |context| context.uncles);
@@ -122,7 +104,6 @@ impl ForkContext {
 
     /// The data that a child of this header must carry. Unknown commitments are zero. `uncle_sum` is
     /// [`Self::uncle_sum`] of this header.
-    #[must_use]
     pub fn data(&self, number: u64, uncle_sum: Option<i32>) -> [u8; FORK_DETECTION_LEN] {
         let uncles = uncle_sum.map_or(0, |sum| u8::try_from(sum.max(0)).unwrap_or(u8::MAX));
         let parts = self.commitments.into_iter().chain([uncles]).chain((number as u32).to_be_bytes());

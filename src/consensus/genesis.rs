@@ -19,20 +19,13 @@ use crate::types::{
 /// Why a text is not a valid genesis.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum GenesisError {
     /// The text is not JSON of the expected form.
     #[error("genesis: {0}")]
     Json(#[from] serde_json::Error),
-    /// A field has an invalid value.
     #[error("genesis: {field}: {value} is not {expected}")]
-    Field {
-        /// The field.
-        field: &'static str,
-        /// The value in the file.
-        value: String,
-        /// The expected kind of value.
-        expected: &'static str,
-    },
+    Field { field: &'static str, value: String, expected: &'static str },
 }
 
 #[derive(Deserialize)]
@@ -214,7 +207,6 @@ impl Genesis {
     }
 
     /// The header of block 0 on a network.
-    #[must_use]
     pub fn header(&self, network: &Network) -> SealedHeader {
         let shape = network.header_shape(0);
         let [bitcoin_header, merkle_proof, coinbase_tx] = self.mining.clone();

@@ -30,7 +30,6 @@ impl Genesis {
     /// Computes the state of block 0: the allocation and the native contracts that exist from block 0 on.
     /// Native contracts get accounts here only if RSKIP-126 is active at block 0 (networks that start with
     /// the Unitrie).
-    #[must_use]
     pub fn computed_state(&self, network: &Network) -> Trie {
         let mut state = Trie::new();
         for account in &self.alloc {

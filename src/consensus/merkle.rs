@@ -14,25 +14,17 @@ pub const MAX_BRANCH_LEN: usize = 960;
 /// Why a branch is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum BranchError {
     /// The branch is longer than RSKIP-180 allows.
     #[error("{found} bytes, at most {MAX_BRANCH_LEN} (RSKIP-180)")]
-    TooLong {
-        /// Length of the field.
-        found: usize,
-    },
+    TooLong { found: usize },
     /// The branch is not a whole number of hashes.
     #[error("{found} bytes, not a multiple of 32")]
-    Length {
-        /// Length of the field.
-        found: usize,
-    },
+    Length { found: usize },
     /// A node could be a 64-byte transaction.
     #[error("level {level} has the shape of a 64-byte transaction")]
-    TransactionShape {
-        /// Level above the leaf, from 0.
-        level: usize,
-    },
+    TransactionShape { level: usize },
 }
 
 /// Computes the root from a branch and the leftmost leaf `leaf`. Both hashes are in internal byte order.

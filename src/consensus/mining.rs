@@ -66,7 +66,6 @@ impl BitcoinWork {
     }
 
     /// Adds the proof to a header, without checking it. `None` if the coinbase commits to no hash.
-    #[must_use]
     pub fn seal(&self, mut header: Header, rules: RuleSet) -> Option<SealedHeader> {
         header.bitcoin_header = self.header.to_vec().into();
         header.coinbase_tx = coinbase_field(&self.coinbase)?.into();
@@ -130,7 +129,6 @@ fn coinbase_naming(hash: &B256) -> Vec<u8> {
     parts.concat()
 }
 
-/// Position of the last tag.
 fn tag_position(coinbase: &[u8]) -> Option<usize> {
     coinbase.windows(MERGED_MINING_TAG.len()).rposition(|window| window == MERGED_MINING_TAG)
 }

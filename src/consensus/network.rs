@@ -186,26 +186,22 @@ impl Network {
     }
 
     /// The height from which a rule is active; `None` if it is never active.
-    #[must_use]
     pub fn activation(&self, rule: Rule) -> Option<u64> {
         self.activations.get(rule as usize).copied().filter(|height| *height != NEVER)
     }
 
     /// The rules that are active at a height.
-    #[must_use]
     pub fn rules(&self, number: u64) -> RuleSet {
         let next = self.eras.partition_point(|(start, _)| *start <= number);
         next.checked_sub(1).and_then(|i| self.eras.get(i)).map_or(RuleSet::NONE, |(_, rules)| *rules)
     }
 
     /// Whether a rule is active at a height.
-    #[must_use]
     pub fn active(&self, rule: Rule, number: u64) -> bool {
         self.rules(number).has(rule)
     }
 
     /// Layout of headers at this height. Genesis always has version 0 and no UMM root.
-    #[must_use]
     pub fn header_shape(&self, number: u64) -> HeaderShape {
         let rules = self.rules(number);
         let later = number > 0;
@@ -227,7 +223,6 @@ impl Network {
     }
 
     /// Lowest difficulty under these rules.
-    #[must_use]
     pub fn minimum_difficulty(&self, rules: RuleSet) -> U256 {
         if rules.has(Rule::Rskip290) {
             self.params.minimum_difficulty_rskip290
@@ -237,7 +232,6 @@ impl Network {
     }
 
     /// The highest block at which rules change.
-    #[must_use]
     pub fn newest_fork(&self) -> u64 {
         self.eras.last().map_or(0, |(height, _)| *height)
     }
@@ -258,7 +252,6 @@ impl Network {
     }
 
     /// Whether the rules of block `number` are beyond the last known height.
-    #[must_use]
     pub fn needs_update_for(&self, number: u64) -> bool {
         self.known_until.is_some_and(|last| number > last)
     }

@@ -16,38 +16,22 @@ const MAX_HEIGHT: u32 = 15;
 /// Why a partial tree is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum PartialTreeError {
     /// The declared counts do not add up to the length of the field.
     #[error("{found} bytes do not fit the declared counts")]
-    Size {
-        /// Length of the field.
-        found: usize,
-    },
+    Size { found: usize },
     /// The declared number of transactions is zero.
     #[error("no transactions")]
     Empty,
     /// There are more transactions than a block can have.
     #[error("{found} transactions, at most {MAX_TRANSACTIONS}")]
-    TooManyTransactions {
-        /// Declared number of transactions.
-        found: u32,
-    },
+    TooManyTransactions { found: u32 },
     /// There are more hashes than transactions.
     #[error("{hashes} hashes for {transactions} transactions")]
-    TooManyHashes {
-        /// Hashes in the field.
-        hashes: usize,
-        /// Declared number of transactions.
-        transactions: u32,
-    },
-    /// There are fewer flag bits than hashes.
+    TooManyHashes { hashes: usize, transactions: u32 },
     #[error("{bits} flag bits for {hashes} hashes")]
-    TooFewBits {
-        /// Flag bits in the field.
-        bits: usize,
-        /// Hashes in the field.
-        hashes: usize,
-    },
+    TooFewBits { bits: usize, hashes: usize },
     /// The walk needs more flag bits than there are.
     #[error("flag bits run out")]
     BitsRunOut,
@@ -57,7 +41,6 @@ pub enum PartialTreeError {
     /// Two children are equal. A block with repeated transactions has the same root as the block without them.
     #[error("equal left and right nodes")]
     EqualChildren,
-    /// A node could be a 64-byte transaction.
     #[error("a node has the shape of a 64-byte transaction")]
     TransactionShape,
     /// The walk did not use all hashes or flag bytes.

@@ -67,7 +67,6 @@ impl<K: Key, V: Clone> Map<K, V> {
         self.len
     }
 
-    /// Returns the value of a key.
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         let mut node = self.root.as_ref()?;
         let mut level = 0usize;
@@ -92,14 +91,12 @@ impl<K: Key, V: Clone> Map<K, V> {
         }
     }
 
-    /// Sets the value of a key.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         if insert_at(&mut self.root, key, value, 0) {
             self.len = self.len.saturating_add(1);
         }
     }
 
-    /// Removes a key.
     pub(crate) fn remove(&mut self, key: &K) {
         if remove_at(&mut self.root, key, 0) {
             self.len = self.len.saturating_sub(1);

@@ -18,24 +18,16 @@ use crate::types::{B256, Header, HeaderError, U256};
 /// Why a header has no valid proof of work.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum PowError {
     /// The field is shorter than 80 bytes, or from RSKIP-98 on not exactly 80.
     #[error("bitcoinMergedMiningHeader: {found} bytes, expected 80")]
-    BitcoinHeaderLength {
-        /// Length of the field.
-        found: usize,
-    },
-    /// The hash of the Bitcoin header does not meet the target.
+    BitcoinHeaderLength { found: usize },
     #[error(
         "bitcoinMergedMiningHeader: hash {hash} above the target of difficulty {difficulty}",
         difficulty = Decimal(.difficulty)
     )]
-    HashAboveTarget {
-        /// Hash of the Bitcoin header in display byte order.
-        hash: B256,
-        /// The header's difficulty.
-        difficulty: U256,
-    },
+    HashAboveTarget { hash: B256, difficulty: U256 },
     /// There is no coinbase, and the header is not a fallback block, which would be signed instead.
     #[error("bitcoinMergedMiningCoinbaseTransaction: empty, no fork detection data or tag")]
     NoCoinbase,
@@ -45,27 +37,15 @@ pub enum PowError {
     /// The coinbase does not commit to the header.
     #[error("bitcoinMergedMiningCoinbaseTransaction: {0}")]
     Coinbase(#[from] CoinbaseError),
-    /// The Merkle branch is malformed.
     #[error("bitcoinMergedMiningMerkleProof: {0}")]
     Branch(#[from] BranchError),
-    /// The partial Merkle tree is malformed.
     #[error("bitcoinMergedMiningMerkleProof: {0}")]
     PartialTree(#[from] PartialTreeError),
-    /// The root computed from the Merkle proof is not that of the Bitcoin header.
     #[error("bitcoinMergedMiningMerkleProof: Merkle root {computed}, the Bitcoin header has {expected}")]
-    MerkleRoot {
-        /// Root computed from the coinbase, in display byte order.
-        computed: B256,
-        /// Root in the Bitcoin header, in display byte order.
-        expected: B256,
-    },
+    MerkleRoot { computed: B256, expected: B256 },
     /// The root of the partial tree is right, but the coinbase is not among the proven leaves.
     #[error("bitcoinMergedMiningMerkleProof: coinbase {coinbase} is not among the proven leaves")]
-    CoinbaseNotProven {
-        /// Hash of the coinbase, in display byte order.
-        coinbase: B256,
-    },
-    /// The fallback signature is invalid.
+    CoinbaseNotProven { coinbase: B256 },
     #[error("bitcoinMergedMiningHeader: fallback signature: {0}")]
     Fallback(#[from] FallbackError),
 }

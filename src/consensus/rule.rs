@@ -9,7 +9,7 @@ macro_rules! named {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         #[non_exhaustive]
-        pub enum $what { $($(#[$doc])* $variant,)* }
+        pub enum $what { $($(#[$doc])* #[doc = concat!("\n`", $name, "`")] $variant,)* }
 
         impl $what {
             /// Every value, in declaration order.
@@ -30,351 +30,251 @@ macro_rules! named {
     };
 }
 
+/// Rules with their names and the hard forks that activate them.
+macro_rules! rules {
+    (@) => { None };
+    (@ $fork:ident) => { Some(Fork::$fork) };
+    ($($(#[$doc:meta])* $variant:ident = $name:literal $(in $fork:ident)?,)*) => {
+        named! {
+            /// Consensus rules: those of headers and blocks, and those that only affect execution.
+            Rule { $($(#[$doc])* $variant = $name,)* }
+        }
+
+        impl Rule {
+            /// The hard fork that activates the rule, unless a network's table gives another height. `None` for rules
+            /// that only such tables activate.
+            #[must_use]
+            pub const fn fork(self) -> Option<Fork> {
+                match self { $(Self::$variant => rules!(@ $($fork)?),)* }
+            }
+        }
+    };
+}
+
 named! {
     /// Hard forks in the order of their mainnet heights.
     Fork {
-        /// `bahamas`.
         Bahamas = "bahamas",
-        /// `afterBridgeSync`.
         AfterBridgeSync = "afterBridgeSync",
-        /// `orchid`.
         Orchid = "orchid",
-        /// `orchid060`.
         Orchid060 = "orchid060",
-        /// `wasabi100`.
         Wasabi100 = "wasabi100",
-        /// `twoToThree`.
         TwoToThree = "twoToThree",
-        /// `papyrus200`.
         Papyrus200 = "papyrus200",
-        /// `iris300`.
         Iris300 = "iris300",
-        /// `hop400`.
         Hop400 = "hop400",
-        /// `hop401`.
         Hop401 = "hop401",
-        /// `fingerroot500`.
         Fingerroot500 = "fingerroot500",
-        /// `arrowhead600`.
         Arrowhead600 = "arrowhead600",
-        /// `arrowhead631`.
         Arrowhead631 = "arrowhead631",
-        /// `lovell700`.
         Lovell700 = "lovell700",
-        /// `reed800`.
         Reed800 = "reed800",
-        /// `reed810`.
         Reed810 = "reed810",
-        /// `vetiver900`.
         Vetiver900 = "vetiver900",
-        /// `tbd1000`.
         Tbd1000 = "tbd1000",
     }
 }
 
-named! {
-    /// Consensus rules: those of headers and blocks, and those that only affect execution.
-    Rule {
-        /// Bridge transactions pay for their gas.
-        BridgeTxsPaid = "areBridgeTxsPaid",
-        /// REMASC improvements.
-        Rskip85 = "rskip85",
-        /// Peg-in whitelist without limit per entry.
-        Rskip87 = "rskip87",
-        /// Bridge and REMASC call rules for contracts.
-        Rskip88 = "rskip88",
-        /// Bridge methods that query Bitcoin blocks.
-        Rskip89 = "rskip89",
-        /// Read-only Bridge methods.
-        Rskip90 = "rskip90",
-        /// STATICCALL.
-        Rskip91 = "rskip91",
-        /// Merge-mining proof as a list of hashes, left out of the block hash.
-        Rskip92 = "rskip92",
-        /// End of the ten-minute difficulty reset.
-        Rskip97 = "rskip97",
-        /// End of signed fallback blocks; Bitcoin header of exactly 80 bytes.
-        Rskip98 = "rskip98",
-        /// STATICCALL argument fix.
-        Rskip103 = "rskip103",
-        /// HDWalletUtils precompile.
-        Rskip106 = "rskip106",
-        /// Fork detection data in the merge-mining tag.
-        Rskip110 = "rskip110",
-        /// BlockHeader precompile.
-        Rskip119 = "rskip119",
-        /// Shift opcodes.
-        Rskip120 = "rskip120",
-        /// Bridge getBtcTransactionConfirmations.
-        Rskip122 = "rskip122",
-        /// Federation members with several keys.
-        Rskip123 = "rskip123",
-        /// Bridge receiveHeader.
-        Rskip124 = "rskip124",
-        /// CREATE2.
-        Rskip125 = "rskip125",
-        /// Unitrie state, transaction and receipt roots.
-        Rskip126 = "rskip126",
-        /// Bridge receiveHeaders cost.
-        Rskip132 = "rskip132",
-        /// Locking cap.
-        Rskip134 = "rskip134",
-        /// Bridge transaction fee fix.
-        Rskip136 = "rskip136",
-        /// Precompiles 6, 7 and 8 (alt_bn128).
-        Rskip137 = "rskip137",
-        /// EXTCODEHASH.
-        Rskip140 = "rskip140",
-        /// Peg-in from segwit addresses.
-        Rskip143 = "rskip143",
-        /// Parallel transaction execution.
-        Rskip144 = "rskip144",
-        /// Bridge events as Solidity events.
-        Rskip146 = "rskip146",
-        /// Call depth and memory rules of native contract calls.
-        Rskip150 = "rskip150",
-        /// SELFBALANCE.
-        Rskip151 = "rskip151",
-        /// CHAINID.
-        Rskip152 = "rskip152",
-        /// Precompile 9 (Blake2b compression).
-        Rskip153 = "rskip153",
-        /// Difficulty divisor 400.
-        Rskip156 = "rskip156",
-        /// UMM root in the header.
-        Umm = "rskipUMM",
-        /// EXTCODEHASH of contracts without code.
-        Rskip169 = "rskip169",
-        /// Peg-in to any address.
-        Rskip170 = "rskip170",
-        /// Return-data buffer cleared by call-like opcodes.
-        Rskip171 = "rskip171",
-        /// Balance kept by contract creation.
-        Rskip174 = "rskip174",
-        /// Flyover peg-ins.
-        Rskip176 = "rskip176",
-        /// Block time tied to Bitcoin time.
-        Rskip179 = "rskip179",
-        /// Merge-mining proof of at most 960 bytes.
-        Rskip180 = "rskip180",
-        /// Peg-in rejection events.
-        Rskip181 = "rskip181",
-        /// Peg-out refunds and events.
-        Rskip185 = "rskip185",
-        /// Federation creation height kept.
-        Rskip186 = "rskip186",
-        /// Opcodes unknown to Ethereum removed.
-        Rskip191 = "rskip191",
-        /// Precompile errors follow CALL semantics.
-        Rskip197 = "rskip197",
-        /// Bridge registerBtcTransaction is public.
-        Rskip199 = "rskip199",
-        /// receiveHeaders limits.
-        Rskip200 = "rskip200",
-        /// Time-locked emergency multisignature.
-        Rskip201 = "rskip201",
-        /// Environment precompile (call stack depth).
-        Rskip203 = "rskip203",
-        /// New reward address of the developers' fund.
-        Rskip218 = "rskip218",
-        /// Peg-in and peg-out minimum values.
-        Rskip219 = "rskip219",
-        /// Bridge methods for Bitcoin block data.
-        Rskip220 = "rskip220",
-        /// Gas price at most 100 times the minimum.
-        Rskip252 = "rskip252",
-        /// Peg-out batching.
-        Rskip271 = "rskip271",
-        /// Flyover refund address deserialization.
-        Rskip284 = "rskip284",
-        /// Testnet minimum difficulty.
-        Rskip290 = "rskip290",
-        /// Active powpeg redeem script; flyover checks.
-        Rskip293 = "rskip293",
-        /// Limit of inputs in a migration transaction.
-        Rskip294 = "rskip294",
-        /// Testnet: wider bound between block and Bitcoin time.
-        Rskip297 = "rskip297",
-        /// Segwit peg-outs.
-        Rskip305 = "rskip305",
-        /// Peg-out event improvements.
-        Rskip326 = "rskip326",
-        /// Header extension (version 1).
-        Rskip351 = "rskip351",
-        /// Powpeg redeem script fit for Bitcoin's standard checks.
-        Rskip353 = "rskip353",
-        /// Confirmations of a powpeg migration.
-        Rskip357 = "rskip357",
-        /// Confirmations of a powpeg migration, restored.
-        Rskip374 = "rskip374",
-        /// Peg-outs keyed by their creation transaction.
-        Rskip375 = "rskip375",
-        /// Migration transactions of version 2.
-        Rskip376 = "rskip376",
-        /// Last retired federation script.
-        Rskip377 = "rskip377",
-        /// Peg-out transaction index.
-        Rskip379 = "rskip379",
-        /// Powpeg activation age.
-        Rskip383 = "rskip383",
-        /// Fee estimate of the next peg-out event.
-        Rskip385 = "rskip385",
-        /// PUSH0.
-        Rskip398 = "rskip398",
-        /// Call data cost of 16 per non-zero byte.
-        Rskip400 = "rskip400",
-        /// BASEFEE.
-        Rskip412 = "rskip412",
-        /// Address derivation of powpeg members.
-        Rskip415 = "rskip415",
-        /// Empty Bridge answers do not revert.
-        Rskip417 = "rskip417",
-        /// Powpeg spendability validation.
-        Rskip419 = "rskip419",
-        /// Peg-out event values in wei.
-        Rskip427 = "rskip427",
-        /// Peg-out creation event with outpoint values.
-        Rskip428 = "rskip428",
-        /// Bitcoin chain work of up to 12 bytes.
-        Rskip434 = "rskip434",
-        /// Init code size limit and cost.
-        Rskip438 = "rskip438",
-        /// MCOPY.
-        Rskip445 = "rskip445",
-        /// TLOAD and TSTORE.
-        Rskip446 = "rskip446",
-        /// No account left by a failed CREATE.
-        Rskip453 = "rskip453",
-        /// Bitcoin chain work of up to 32 bytes.
-        Rskip454 = "rskip454",
-        /// Rejected peg-ins marked as processed.
-        Rskip459 = "rskip459",
-        /// Witness commitment search skips non-standard outputs.
-        Rskip460 = "rskip460",
-        /// Union Bridge methods.
-        Rskip502 = "rskip502",
-        /// secp256k1 add and mul precompiles.
-        Rskip516 = "rskip516",
-        /// Base and super event cells.
-        Rskip529 = "rskip529",
-        /// Base event in the header (version 2).
-        Rskip535 = "rskip535",
-        /// Further BlockHeader precompile methods.
-        Rskip536 = "rskip536",
-        /// Peg-out fee estimate with a parameter.
-        Rskip540 = "rskip540",
-        /// New code starting with 0xEF refused.
-        Rskip544 = "rskip544",
-        /// End of RSKIP-459.
-        Rskip551 = "rskip551",
-        /// Blake2b input checks.
-        Rskip552 = "rskip552",
-        /// Peg-outs in a fixed order.
-        Rskip559 = "rskip559",
-    }
+rules! {
+    /// Bridge transactions pay for their gas.
+    BridgeTxsPaid = "areBridgeTxsPaid" in AfterBridgeSync,
+    /// REMASC improvements.
+    Rskip85 = "rskip85" in Orchid,
+    /// Peg-in whitelist without limit per entry.
+    Rskip87 = "rskip87" in Orchid,
+    /// Bridge and REMASC call rules for contracts.
+    Rskip88 = "rskip88" in Orchid,
+    /// Bridge methods that query Bitcoin blocks.
+    Rskip89 = "rskip89" in Orchid,
+    /// Read-only Bridge methods.
+    Rskip90 = "rskip90" in Orchid,
+    /// STATICCALL.
+    Rskip91 = "rskip91" in Orchid,
+    /// Merge-mining proof as a list of hashes, left out of the block hash.
+    Rskip92 = "rskip92" in Orchid,
+    /// End of the ten-minute difficulty reset.
+    Rskip97 = "rskip97" in Orchid,
+    /// End of signed fallback blocks; Bitcoin header of exactly 80 bytes.
+    Rskip98 = "rskip98" in Orchid,
+    /// STATICCALL argument fix.
+    Rskip103 = "rskip103" in Orchid060,
+    /// HDWalletUtils precompile.
+    Rskip106 = "rskip106" in Wasabi100,
+    /// Fork detection data in the merge-mining tag.
+    Rskip110 = "rskip110" in Wasabi100,
+    /// BlockHeader precompile.
+    Rskip119 = "rskip119" in Wasabi100,
+    /// Shift opcodes.
+    Rskip120 = "rskip120" in Wasabi100,
+    /// Bridge getBtcTransactionConfirmations.
+    Rskip122 = "rskip122" in Wasabi100,
+    /// Federation members with several keys.
+    Rskip123 = "rskip123" in Wasabi100,
+    /// Bridge receiveHeader.
+    Rskip124 = "rskip124" in Wasabi100,
+    /// CREATE2.
+    Rskip125 = "rskip125" in Wasabi100,
+    /// Unitrie state, transaction and receipt roots.
+    Rskip126 = "rskip126" in Wasabi100,
+    /// Bridge receiveHeaders cost.
+    Rskip132 = "rskip132" in Wasabi100,
+    /// Locking cap.
+    Rskip134 = "rskip134" in Papyrus200,
+    /// Bridge transaction fee fix.
+    Rskip136 = "rskip136" in Bahamas,
+    /// Precompiles 6, 7 and 8 (alt_bn128).
+    Rskip137 = "rskip137" in Papyrus200,
+    /// EXTCODEHASH.
+    Rskip140 = "rskip140" in Papyrus200,
+    /// Peg-in from segwit addresses.
+    Rskip143 = "rskip143" in Papyrus200,
+    /// Parallel transaction execution.
+    Rskip144 = "rskip144" in Reed810,
+    /// Bridge events as Solidity events.
+    Rskip146 = "rskip146" in Papyrus200,
+    /// Call depth and memory rules of native contract calls.
+    Rskip150 = "rskip150" in TwoToThree,
+    /// SELFBALANCE.
+    Rskip151 = "rskip151" in Papyrus200,
+    /// CHAINID.
+    Rskip152 = "rskip152" in Papyrus200,
+    /// Precompile 9 (Blake2b compression).
+    Rskip153 = "rskip153" in Iris300,
+    /// Difficulty divisor 400.
+    Rskip156 = "rskip156" in Papyrus200,
+    /// UMM root in the header.
+    Umm = "rskipUMM" in Papyrus200,
+    /// EXTCODEHASH of contracts without code.
+    Rskip169 = "rskip169" in Iris300,
+    /// Peg-in to any address.
+    Rskip170 = "rskip170" in Iris300,
+    /// Return-data buffer cleared by call-like opcodes.
+    Rskip171 = "rskip171" in Iris300,
+    /// Balance kept by contract creation.
+    Rskip174 = "rskip174" in Iris300,
+    /// Flyover peg-ins.
+    Rskip176 = "rskip176" in Iris300,
+    /// Block time tied to Bitcoin time.
+    Rskip179 = "rskip179" in Iris300,
+    /// Merge-mining proof of at most 960 bytes.
+    Rskip180 = "rskip180" in Iris300,
+    /// Peg-in rejection events.
+    Rskip181 = "rskip181" in Iris300,
+    /// Peg-out refunds and events.
+    Rskip185 = "rskip185" in Iris300,
+    /// Federation creation height kept.
+    Rskip186 = "rskip186" in Iris300,
+    /// Opcodes unknown to Ethereum removed.
+    Rskip191 = "rskip191" in Iris300,
+    /// Precompile errors follow CALL semantics.
+    Rskip197 = "rskip197" in Iris300,
+    /// Bridge registerBtcTransaction is public.
+    Rskip199 = "rskip199" in Iris300,
+    /// receiveHeaders limits.
+    Rskip200 = "rskip200" in Iris300,
+    /// Time-locked emergency multisignature.
+    Rskip201 = "rskip201" in Iris300,
+    /// Environment precompile (call stack depth).
+    Rskip203 = "rskip203" in Arrowhead600,
+    /// New reward address of the developers' fund.
+    Rskip218 = "rskip218" in Iris300,
+    /// Peg-in and peg-out minimum values.
+    Rskip219 = "rskip219" in Iris300,
+    /// Bridge methods for Bitcoin block data.
+    Rskip220 = "rskip220" in Iris300,
+    /// Gas price at most 100 times the minimum.
+    Rskip252 = "rskip252" in Fingerroot500,
+    /// Peg-out batching.
+    Rskip271 = "rskip271" in Hop400,
+    /// Flyover refund address deserialization.
+    Rskip284 = "rskip284" in Hop400,
+    /// Testnet minimum difficulty.
+    Rskip290 = "rskip290" in Hop400,
+    /// Active powpeg redeem script; flyover checks.
+    Rskip293 = "rskip293" in Hop400,
+    /// Limit of inputs in a migration transaction.
+    Rskip294 = "rskip294" in Hop400,
+    /// Testnet: wider bound between block and Bitcoin time.
+    Rskip297 = "rskip297" in Hop400,
+    /// Segwit peg-outs.
+    Rskip305 = "rskip305" in Reed800,
+    /// Peg-out event improvements.
+    Rskip326 = "rskip326" in Fingerroot500,
+    /// Header extension (version 1).
+    Rskip351 = "rskip351" in Reed810,
+    /// Powpeg redeem script fit for Bitcoin's standard checks.
+    Rskip353 = "rskip353" in Hop401,
+    /// Confirmations of a powpeg migration.
+    Rskip357 = "rskip357" in Hop401,
+    /// Confirmations of a powpeg migration, restored.
+    Rskip374 = "rskip374" in Fingerroot500,
+    /// Peg-outs keyed by their creation transaction.
+    Rskip375 = "rskip375" in Fingerroot500,
+    /// Migration transactions of version 2.
+    Rskip376 = "rskip376" in Arrowhead600,
+    /// Last retired federation script.
+    Rskip377 = "rskip377" in Fingerroot500,
+    /// Peg-out transaction index.
+    Rskip379 = "rskip379" in Arrowhead600,
+    /// Powpeg activation age.
+    Rskip383 = "rskip383" in Fingerroot500,
+    /// Fee estimate of the next peg-out event.
+    Rskip385 = "rskip385" in Fingerroot500,
+    /// PUSH0.
+    Rskip398 = "rskip398" in Arrowhead600,
+    /// Call data cost of 16 per non-zero byte.
+    Rskip400 = "rskip400" in Arrowhead600,
+    /// BASEFEE.
+    Rskip412 = "rskip412" in Arrowhead600,
+    /// Address derivation of powpeg members.
+    Rskip415 = "rskip415" in Arrowhead600,
+    /// Empty Bridge answers do not revert.
+    Rskip417 = "rskip417" in Arrowhead600,
+    /// Powpeg spendability validation.
+    Rskip419 = "rskip419" in Lovell700,
+    /// Peg-out event values in wei.
+    Rskip427 = "rskip427" in Lovell700,
+    /// Peg-out creation event with outpoint values.
+    Rskip428 = "rskip428" in Lovell700,
+    /// Bitcoin chain work of up to 12 bytes.
+    Rskip434 = "rskip434" in Arrowhead631,
+    /// Init code size limit and cost.
+    Rskip438 = "rskip438" in Lovell700,
+    /// MCOPY.
+    Rskip445 = "rskip445" in Lovell700,
+    /// TLOAD and TSTORE.
+    Rskip446 = "rskip446" in Lovell700,
+    /// No account left by a failed CREATE.
+    Rskip453 = "rskip453" in Lovell700,
+    /// Bitcoin chain work of up to 32 bytes.
+    Rskip454 = "rskip454" in Lovell700,
+    /// Rejected peg-ins marked as processed.
+    Rskip459 = "rskip459" in Lovell700,
+    /// Witness commitment search skips non-standard outputs.
+    Rskip460 = "rskip460" in Lovell700,
+    /// Union Bridge methods.
+    Rskip502 = "rskip502" in Reed810,
+    /// secp256k1 add and mul precompiles.
+    Rskip516 = "rskip516" in Reed800,
+    /// Base and super event cells.
+    Rskip529 = "rskip529" in Reed810,
+    /// Base event in the header (version 2).
+    Rskip535 = "rskip535",
+    /// Further BlockHeader precompile methods.
+    Rskip536 = "rskip536" in Reed810,
+    /// Peg-out fee estimate with a parameter.
+    Rskip540 = "rskip540" in Vetiver900,
+    /// New code starting with 0xEF refused.
+    Rskip544 = "rskip544" in Vetiver900,
+    /// End of RSKIP-459.
+    Rskip551 = "rskip551" in Vetiver900,
+    /// Blake2b input checks.
+    Rskip552 = "rskip552" in Vetiver900,
+    /// Peg-outs in a fixed order.
+    Rskip559 = "rskip559" in Tbd1000,
 }
 
 impl Rule {
-    /// The hard fork that activates the rule, unless a network's table gives another height. `None` for rules
-    /// that only such tables activate.
-    #[must_use]
-    pub const fn fork(self) -> Option<Fork> {
-        Some(match self {
-            Self::Rskip136 => Fork::Bahamas,
-            Self::BridgeTxsPaid => Fork::AfterBridgeSync,
-            Self::Rskip85
-            | Self::Rskip87
-            | Self::Rskip88
-            | Self::Rskip89
-            | Self::Rskip90
-            | Self::Rskip91
-            | Self::Rskip92
-            | Self::Rskip97
-            | Self::Rskip98 => Fork::Orchid,
-            Self::Rskip103 => Fork::Orchid060,
-            Self::Rskip106
-            | Self::Rskip110
-            | Self::Rskip119
-            | Self::Rskip120
-            | Self::Rskip122
-            | Self::Rskip123
-            | Self::Rskip124
-            | Self::Rskip125
-            | Self::Rskip126
-            | Self::Rskip132 => Fork::Wasabi100,
-            Self::Rskip150 => Fork::TwoToThree,
-            Self::Rskip134
-            | Self::Rskip137
-            | Self::Rskip140
-            | Self::Rskip143
-            | Self::Rskip146
-            | Self::Rskip151
-            | Self::Rskip152
-            | Self::Rskip156
-            | Self::Umm => Fork::Papyrus200,
-            Self::Rskip153
-            | Self::Rskip169
-            | Self::Rskip170
-            | Self::Rskip171
-            | Self::Rskip174
-            | Self::Rskip176
-            | Self::Rskip179
-            | Self::Rskip180
-            | Self::Rskip181
-            | Self::Rskip185
-            | Self::Rskip186
-            | Self::Rskip191
-            | Self::Rskip197
-            | Self::Rskip199
-            | Self::Rskip200
-            | Self::Rskip201
-            | Self::Rskip218
-            | Self::Rskip219
-            | Self::Rskip220 => Fork::Iris300,
-            Self::Rskip271
-            | Self::Rskip284
-            | Self::Rskip290
-            | Self::Rskip293
-            | Self::Rskip294
-            | Self::Rskip297 => Fork::Hop400,
-            Self::Rskip353 | Self::Rskip357 => Fork::Hop401,
-            Self::Rskip252
-            | Self::Rskip326
-            | Self::Rskip374
-            | Self::Rskip375
-            | Self::Rskip377
-            | Self::Rskip383
-            | Self::Rskip385 => Fork::Fingerroot500,
-            Self::Rskip203
-            | Self::Rskip376
-            | Self::Rskip379
-            | Self::Rskip398
-            | Self::Rskip400
-            | Self::Rskip412
-            | Self::Rskip415
-            | Self::Rskip417 => Fork::Arrowhead600,
-            Self::Rskip434 => Fork::Arrowhead631,
-            Self::Rskip419
-            | Self::Rskip427
-            | Self::Rskip428
-            | Self::Rskip438
-            | Self::Rskip445
-            | Self::Rskip446
-            | Self::Rskip453
-            | Self::Rskip454
-            | Self::Rskip459
-            | Self::Rskip460 => Fork::Lovell700,
-            Self::Rskip305 | Self::Rskip516 => Fork::Reed800,
-            Self::Rskip144 | Self::Rskip351 | Self::Rskip502 | Self::Rskip529 | Self::Rskip536 => {
-                Fork::Reed810
-            }
-            Self::Rskip540 | Self::Rskip544 | Self::Rskip551 | Self::Rskip552 => Fork::Vetiver900,
-            Self::Rskip559 => Fork::Tbd1000,
-            Self::Rskip535 => return None,
-        })
-    }
-
-    /// The rule's bit.
     const fn bit(self) -> u128 {
         1 << (self as u8)
     }

@@ -20,124 +20,57 @@ use crate::types::{B256, Header, U256};
 /// The header rule that is broken: the field, the rule and the values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RuleError {
     /// The layout is that of another height or network.
     #[error("header {number}: laid out for other rules")]
-    Shape {
-        /// The header's number.
-        number: u64,
-    },
+    Shape { number: u64 },
     /// The header is not a child of this parent.
     #[error("parentHash: {found}, the parent is {expected}")]
-    ParentHash {
-        /// The parent's hash.
-        expected: B256,
-        /// The value in the header.
-        found: B256,
-    },
+    ParentHash { expected: B256, found: B256 },
     /// The number is not the parent's number plus one.
     #[error("number: {found}, after block {parent}")]
-    Number {
-        /// The parent's number.
-        parent: u64,
-        /// The value in the header.
-        found: u64,
-    },
+    Number { parent: u64, found: u64 },
     /// The difficulty is not the one computed from the parent.
     #[error("difficulty: {found}, expected {expected}", found = Decimal(.found), expected = Decimal(.expected))]
     Difficulty {
         /// The value computed from the parent, both times and the stated uncles.
         expected: U256,
-        /// The value in the header.
         found: U256,
     },
     /// The gas limit is too far from the parent's.
     #[error("gasLimit: {found}, allowed {low} to {high}", found = Decimal(.found), low = Decimal(.low), high = Decimal(.high))]
-    GasLimitStep {
-        /// Lowest allowed value.
-        low: U256,
-        /// Highest allowed value.
-        high: U256,
-        /// The value in the header.
-        found: U256,
-    },
+    GasLimitStep { low: U256, high: U256, found: U256 },
     /// The gas limit is below the minimum of all blocks.
     #[error("gasLimit: {found}, at least {MIN_GAS_LIMIT}", found = Decimal(.found))]
-    GasLimitMinimum {
-        /// The value in the header.
-        found: U256,
-    },
-    /// The gas used exceeds the gas limit.
+    GasLimitMinimum { found: U256 },
     #[error("gasUsed: {used}, gas limit {limit}", limit = Decimal(.limit))]
-    GasUsed {
-        /// Gas used.
-        used: u64,
-        /// Gas limit.
-        limit: U256,
-    },
-    /// The minimum gas price is absent.
+    GasUsed { used: u64, limit: U256 },
     #[error("minimumGasPrice: absent")]
     MinimumGasPriceAbsent,
     /// The minimum gas price is too far from the parent's.
     #[error("minimumGasPrice: {found}, allowed {low} to {high}", found = Decimal(.found), low = Decimal(.low), high = Decimal(.high))]
-    MinimumGasPriceStep {
-        /// Lowest allowed value.
-        low: U256,
-        /// Highest allowed value.
-        high: U256,
-        /// The value in the header.
-        found: U256,
-    },
+    MinimumGasPriceStep { low: U256, high: U256, found: U256 },
     /// The extra data are too long.
     #[error("extraData: {found} bytes, at most {MAX_EXTRA_DATA}")]
-    ExtraData {
-        /// Length in bytes.
-        found: usize,
-    },
+    ExtraData { found: usize },
     /// The header is ahead of the clock. It may become valid later, so this proves no fault.
     #[error("timestamp: {time} is more than {bound} s ahead of {now}")]
-    Future {
-        /// The header's time.
-        time: u64,
-        /// Current time in seconds since 1970.
-        now: u64,
-        /// Allowed difference in seconds.
-        bound: u64,
-    },
+    Future { time: u64, now: u64, bound: u64 },
     /// Block time and Bitcoin time are too far apart (RSKIP-179).
     #[error(
         "timestamp: {time}, the Bitcoin header has {bitcoin}, less than {bound} s apart needed (RSKIP-179)"
     )]
-    BitcoinTime {
-        /// The header's time.
-        time: u64,
-        /// The Bitcoin header's time.
-        bitcoin: u32,
-        /// Bound in seconds.
-        bound: u64,
-    },
+    BitcoinTime { time: u64, bitcoin: u32, bound: u64 },
     /// The uncle is not later than its parent.
     #[error("timestamp: uncle's {time} not after its parent's {parent}")]
-    NotAfterParent {
-        /// Time of the uncle.
-        time: u64,
-        /// Time of its parent.
-        parent: u64,
-    },
+    NotAfterParent { time: u64, parent: u64 },
     /// The header has more edges than there are parallel sublists.
     #[error("rskPteEdges: {found} edges, at most {EXECUTION_THREADS} (RSKIP-144)")]
-    EdgeCount {
-        /// Number of edges.
-        found: usize,
-    },
+    EdgeCount { found: usize },
     /// The edges are not positive and ascending (as signed 16-bit numbers).
     #[error("rskPteEdges: {found} not above {previous} (RSKIP-144)")]
-    EdgeOrder {
-        /// The edge before, or 0 for the first.
-        previous: i16,
-        /// The edge.
-        found: i16,
-    },
+    EdgeOrder { previous: i16, found: i16 },
     /// The fork detection data contradict the ancestors.
     #[error("fork detection data: {0} (RSKIP-110)")]
     ForkDetection(#[from] ForkDetectionError),
@@ -224,7 +157,6 @@ impl<'a> Check<'a> {
         work(self).map(|()| self.seal())
     }
 
-    /// Checks the rules of an uncle.
     pub(super) fn uncle(&self) -> Result<(Seal, ForkDetection), RuleError> {
         self.run(UNCLE_RULES)
     }

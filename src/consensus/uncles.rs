@@ -14,95 +14,41 @@ use crate::types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader, U256, uncles_h
 /// Why uncles do not belong to a block, or do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum UncleError {
     /// The header commits to another list.
     #[error("sha3Uncles: {expected}, the list hashes to {found}")]
-    Hash {
-        /// The hash in the header.
-        expected: B256,
-        /// The hash of the list.
-        found: B256,
-    },
-    /// Too many uncles.
+    Hash { expected: B256, found: B256 },
     #[error("{found} uncles, at most {MAX_UNCLES}")]
-    TooMany {
-        /// Number of uncles.
-        found: usize,
-    },
+    TooMany { found: usize },
     /// The uncle is not below the block that includes it, or is too far below it.
     #[error(
         "uncle {index}: number {number} in block {block}, at most {UNCLE_GENERATIONS} blocks below the parent"
     )]
-    Generation {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's number.
-        number: u64,
-        /// The block's number.
-        block: u64,
-    },
-    /// The block includes the uncle twice.
+    Generation { index: usize, number: u64, block: u64 },
     #[error("uncle {index}: {hash} is included twice")]
-    Repeated {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's hash.
-        hash: B256,
-    },
-    /// The uncle is an ancestor of the block.
+    Repeated { index: usize, hash: B256 },
     #[error("uncle {index}: {hash} is an ancestor of the block")]
-    Ancestor {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's hash.
-        hash: B256,
-    },
+    Ancestor { index: usize, hash: B256 },
     /// A recent block already includes the uncle.
     #[error("uncle {index}: {hash} is already an uncle of block {block}")]
-    Used {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's hash.
-        hash: B256,
-        /// Number of the earlier block.
-        block: u64,
-    },
-    /// The uncle's parent is not a recent ancestor of the block.
+    Used { index: usize, hash: B256, block: u64 },
     #[error("uncle {index}: parent {parent} is not a recent ancestor of the block")]
-    Parent {
-        /// Index in the list.
-        index: usize,
-        /// The uncle's parent hash.
-        parent: B256,
-    },
+    Parent { index: usize, parent: B256 },
     /// The uncle breaks a header rule.
     #[error("uncle {index}: {rule}")]
-    Rule {
-        /// Index in the list.
-        index: usize,
-        /// The rule that it breaks.
-        rule: RuleError,
-    },
+    Rule { index: usize, rule: RuleError },
     /// An ancestor that the check needs is not known (start of the chain), so the uncles cannot be counted.
     #[error("ancestor block {number} is not known")]
-    UnknownAncestor {
-        /// Number of the ancestor.
-        number: u64,
-    },
+    UnknownAncestor { number: u64 },
     /// The uncles of an earlier block must be proven first, to exclude that an uncle is used twice.
     #[error("the uncles of block {number} {hash} must be proven first")]
-    EarlierUncles {
-        /// The earlier block's number.
-        number: u64,
-        /// The earlier block's hash.
-        hash: B256,
-    },
+    EarlierUncles { number: u64, hash: B256 },
 }
 
 impl UncleError {
     /// Whether the error proves a fault of the sender or of the miner. It is `false` if data are only unknown
     /// yet.
-    #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
         match self {
             Self::UnknownAncestor { .. } | Self::EarlierUncles { .. } => false,
@@ -112,7 +58,6 @@ impl UncleError {
     }
 
     /// Whether the same uncles may be valid a little later.
-    #[must_use]
     pub const fn is_early(&self) -> bool {
         matches!(self, Self::Rule { rule: RuleError::Future { .. }, .. })
     }
@@ -132,7 +77,6 @@ impl VerifiedUncles {
         Self::of(header, uncles)
     }
 
-    /// The uncles of the pending block.
     #[cfg(feature = "dev")]
     pub(crate) fn pending(header: &PendingHeader, uncles: Vec<Header>) -> Result<Self, UncleError> {
         Self::of(header, uncles)
@@ -154,19 +98,16 @@ impl VerifiedUncles {
     }
 
     /// Hash of the block that includes the uncles.
-    #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
     }
 
     /// The uncles in order.
-    #[must_use]
     pub fn headers(&self) -> &[SealedHeader] {
         &self.uncles
     }
 
     /// Sum of the uncles' difficulties.
-    #[must_use]
     pub fn work(&self) -> U256 {
         self.uncles.iter().fold(U256::ZERO, |sum, uncle| sum.saturating_add(uncle.difficulty.value()))
     }

@@ -81,7 +81,6 @@ impl VerifiedHeader {
     /// Whether Merkle proof and coinbase are valid. From RSKIP-92 on the hash does not cover them, so an upstream can
     /// choose them for a header that is accepted by its hash; they are checked here in that case. A genesis block has
     /// none.
-    #[must_use]
     pub fn shows_work(&self, network: &Network) -> bool {
         let Header { shape, number, merkle_proof, coinbase_tx, .. } = self.header.header();
         match self.evidence.origin {
@@ -97,19 +96,16 @@ impl VerifiedHeader {
     }
 
     /// The evidence for the header.
-    #[must_use]
     pub const fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
     /// The header with its hash.
-    #[must_use]
     pub fn sealed(&self) -> &SealedHeader {
         &self.header
     }
 
     /// Accepts the parent of this header: the hash of `header` must be this header's parent hash.
-    #[must_use]
     pub fn parent_from(&self, header: SealedHeader) -> Option<Self> {
         let linked = header.hash() == self.header.parent_hash;
         linked.then(|| Self::new(header, Origin::HashLinked, ForkDetection::NotRequired))

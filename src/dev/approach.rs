@@ -27,7 +27,6 @@ impl Limits {
     }
 
     /// The limits of a child of this block that is as near to `target` as the rules allow.
-    #[must_use]
     pub fn towards(&self, target: &Self, rules: RuleSet) -> Self {
         let part = |of: U256, divisor| of.checked_div(U256::from(divisor)).unwrap_or_default();
         let step = part(self.gas_limit, GAS_LIMIT_DIVISOR);
@@ -50,20 +49,17 @@ impl Limits {
     }
 
     /// The price in wei that a transaction must offer now: that of the next block, or that of the target.
-    #[must_use]
     pub fn price(&self, target: &Self, rules: RuleSet) -> U256 {
         self.towards(target, rules).minimum_gas_price.max(target.minimum_gas_price)
     }
 
     /// The largest gas limit of a transaction: that of the block's largest transaction list.
-    #[must_use]
     pub fn largest(&self, network: &Network, rules: RuleSet) -> u64 {
         let block = u64::try_from(self.gas_limit).unwrap_or(u64::MAX);
         ListLimits::new(block, network.params.min_sequential_gas_limit, rules).largest()
     }
 
     /// Whether a price is at most `factor` times the minimum (RSKIP-252).
-    #[must_use]
     pub fn allows(&self, price: U256, factor: u64, rules: RuleSet) -> bool {
         let minimum = self.minimum_gas_price;
         let cap = minimum.saturating_mul(U256::from(factor));
@@ -79,7 +75,6 @@ impl Limits {
 
     /// The number of blocks from this one towards `target` before one that can hold a transaction: 0 if the next one
     /// can, `None` if none of the next [`MAX_BLOCKS_AT_ONCE`] can.
-    #[must_use]
     pub fn blocks_before(
         &self,
         transaction: &Transaction,

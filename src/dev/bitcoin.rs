@@ -22,7 +22,6 @@ pub struct Submission {
 
 impl Submission {
     /// Header, coinbase and Merkle branch, as the header of the mined block gets them.
-    #[must_use]
     pub const fn work(&self) -> &BitcoinWork {
         &self.work
     }

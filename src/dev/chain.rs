@@ -176,19 +176,16 @@ impl DevChain {
     }
 
     /// The current snapshot of the executed chain.
-    #[must_use]
     pub const fn view(&self) -> &ChainSnapshot {
         self.chain.view()
     }
 
     /// The transaction pool.
-    #[must_use]
     pub const fn pool(&self) -> &Pool {
         &self.pool
     }
 
     /// The accounts whose keys this chain holds.
-    #[must_use]
     pub const fn wallet(&self) -> &Wallet {
         &self.wallet
     }
@@ -199,7 +196,6 @@ impl DevChain {
     }
 
     /// The clock that gives blocks their timestamps.
-    #[must_use]
     pub const fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -212,7 +208,6 @@ impl DevChain {
     }
 
     /// The header fields that the miner chooses.
-    #[must_use]
     pub const fn recipe(&self) -> &Recipe {
         &self.recipe
     }
@@ -224,7 +219,6 @@ impl DevChain {
     }
 
     /// What methods have set.
-    #[must_use]
     pub const fn settings(&self) -> Settings {
         let Recipe { coinbase, gas_limit, minimum_gas_price, .. } = self.recipe;
         Settings { clock: self.clock, coinbase, gas_limit, minimum_gas_price }
@@ -238,19 +232,16 @@ impl DevChain {
     }
 
     /// The gas price in wei that a transaction must offer now.
-    #[must_use]
     pub fn price(&self) -> U256 {
         self.recipe.price(self.chain.view().network(), self.chain.head())
     }
 
     /// When blocks are mined.
-    #[must_use]
     pub const fn mining(&self) -> Mining {
         self.mining
     }
 
     /// The limits and defaults of calls. Where the gas limit of blocks was raised, calls and estimates get as much.
-    #[must_use]
     pub fn policy(&self) -> CallPolicy {
         let mut policy = self.policy;
         if self.recipe.gas_limit > self.start.recipe.gas_limit {
@@ -260,7 +251,6 @@ impl DevChain {
     }
 
     /// Client name and version, as `web3_clientVersion` reports it.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -277,14 +267,12 @@ impl DevChain {
     }
 
     /// An account in the head's state; `None` if it does not exist.
-    #[must_use]
     pub fn account(&self, address: &Address) -> Option<AccountState> {
         // The local state is complete and holds only accounts that decode, so there is no error to report.
         self.chain.view().head_state().account(address).ok().flatten()
     }
 
     /// The nonce of an account's next transaction, after those in the pool that can be mined.
-    #[must_use]
     pub fn next_nonce(&self, address: &Address) -> u64 {
         self.pool.next_nonce(address, self.account(address).map_or(0, |account| account.nonce))
     }

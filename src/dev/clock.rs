@@ -18,13 +18,11 @@ pub struct Clock {
 
 impl Clock {
     /// The chain's time when the host's time is `now`.
-    #[must_use]
     pub fn now(&self, now: u64) -> u64 {
         now.saturating_add_signed(self.offset)
     }
 
     /// The timestamp of a block whose parent has the timestamp `parent`.
-    #[must_use]
     pub fn block_time(&self, parent: u64, now: u64) -> u64 {
         let earliest = parent.saturating_add(1);
         match (self.next, self.interval) {

@@ -88,7 +88,6 @@ impl Default for DevAccounts {
 
 impl DevAccounts {
     /// The keys of these accounts. Empty if the mnemonic's keys are out of range.
-    #[must_use]
     pub fn keys(&self) -> Vec<PrivateKey> {
         let mnemonic = Mnemonic::new(&self.mnemonic);
         mnemonic.iter().flat_map(|mnemonic| (0..self.count).filter_map(|index| mnemonic.key(index))).collect()

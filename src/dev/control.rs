@@ -25,7 +25,6 @@ impl DevChain {
     }
 
     /// The number of snapshots.
-    #[must_use]
     pub fn saved(&self) -> u64 {
         self.snapshots.len() as u64
     }

@@ -10,6 +10,7 @@ use crate::local::ImportError;
 /// An error of the development chain.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum DevError {
     /// The pool refuses the transaction.
     #[error(transparent)]
@@ -17,7 +18,6 @@ pub enum DevError {
     /// The transaction was mined and reverted. With instant mining the reference node reports this instead of the hash.
     #[error("transaction {hash} reverted")]
     Reverted {
-        /// Hash of the transaction, which is in a block.
         hash: B256,
         /// The data that it returned; `None` if it failed without REVERT.
         output: Option<Bytes>,
@@ -25,7 +25,6 @@ pub enum DevError {
     /// The transaction is still in the pool in spite of instant mining, because its nonce is ahead of its sender's.
     #[error("Unknown error when sending transaction: transaction wasn't mined")]
     NotMined,
-    /// The block cannot be built.
     #[error("the next block cannot be built: {0}")]
     Build(#[from] BlockError),
     /// The chain refuses the block.
@@ -34,14 +33,8 @@ pub enum DevError {
     /// The network's difficulty is too high for the built-in miner.
     #[error("difficulty {0} is too high to be mined here")]
     Difficulty(U256),
-    /// The timestamp is not later than the parent's.
     #[error("Timestamp error: {time} is lower than or equal to previous block's timestamp {parent}")]
-    Timestamp {
-        /// The requested timestamp.
-        time: u64,
-        /// The timestamp of the head.
-        parent: u64,
-    },
+    Timestamp { time: u64, parent: u64 },
     /// A time that leaves no room for later blocks.
     #[error("Timestamp error: {0} is later than this chain can have: choose a time up to {last}, or remove a fixed interval of blocks", last = super::LAST_TIME)]
     Time(u64),
@@ -54,32 +47,19 @@ pub enum DevError {
     /// The time limit of the request expired before all its blocks were mined. The blocks mined so far stay on the
     /// chain.
     #[error("the time limit was reached after {mined} blocks: ask for fewer blocks at once")]
-    TimeLimit {
-        /// Number of blocks that the request mined.
-        mined: u64,
-    },
-    /// The transaction took longer than the time limit of a block and was dropped.
+    TimeLimit { mined: u64 },
     #[error("transaction {0} takes longer than the time limit of a block: it was dropped")]
     TooSlow(B256),
-    /// The program is shutting down.
     #[error("the server is shutting down: nothing was mined")]
     Stopping,
     /// The account is a native contract, whose code cannot be changed.
     #[error("{0} is a native contract")]
     Native(alloy_primitives::Address),
-    /// No work with this hash is known.
     #[error("Cannot publish block, could not find hash {0} in the cache")]
     UnknownWork(B256),
     /// The Bitcoin block of an external miner does not prove the work.
     #[error("Invalid block supplied by miner: {block:x} {mining_hash:x} at height {number}")]
-    InvalidWork {
-        /// Hash of the block as submitted.
-        block: B256,
-        /// Its hash for merged mining.
-        mining_hash: B256,
-        /// Its height.
-        number: u64,
-    },
+    InvalidWork { block: B256, mining_hash: B256, number: u64 },
     /// The partial Merkle branch has no hashes.
     #[error("The list of merkle hashes can't be empty")]
     NoMerkleHashes,

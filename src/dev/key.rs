@@ -48,13 +48,11 @@ impl PrivateKey {
     }
 
     /// The address of the account that this key controls.
-    #[must_use]
     pub const fn address(&self) -> Address {
         self.address
     }
 
     /// The key as 32 bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> B256 {
         B256::from(<[u8; 32]>::from(self.key.to_bytes()))
     }
@@ -69,7 +67,6 @@ impl PrivateKey {
 
     /// Signs a transaction for a chain (EIP-155). Returns `None` if the chain id is too large: `v` is one byte in
     /// Rootstock's transactions.
-    #[must_use]
     pub fn sign_transaction(&self, mut transaction: Transaction, chain_id: u64) -> Option<Transaction> {
         let even = chain_id.checked_mul(2)?.checked_add(PROTECTED_V)?;
         transaction.v = u8::try_from(even.checked_add(1)?).ok()?.checked_sub(1)?;
@@ -80,7 +77,6 @@ impl PrivateKey {
     }
 
     /// Signs a message as `eth_sign` does. Returns r, s and v (27 or 28) in 65 bytes.
-    #[must_use]
     pub fn sign_message(&self, message: &[u8]) -> Option<[u8; 65]> {
         let length = alloc::format!("{}", message.len());
         let text: Vec<u8> = [MESSAGE_PREFIX, length.as_bytes(), message].concat();

@@ -43,7 +43,6 @@ impl Mnemonic {
     }
 
     /// The key at `m/44'/60'/0'/0/index`.
-    #[must_use]
     pub fn key(&self, index: u32) -> Option<PrivateKey> {
         let key = self.account.derive_child(ChildNumber(index)).ok()?;
         PrivateKey::new(&B256::from(key.to_bytes()))

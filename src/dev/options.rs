@@ -20,8 +20,8 @@ pub const MAX_ACCOUNTS: u32 = 10_000;
 /// An option that is not valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum DevOptionError {
-    /// A key that derives from the mnemonic is out of range.
     #[error("the mnemonic's keys are out of range, use other words")]
     Mnemonic,
     /// More accounts than [`MAX_ACCOUNTS`].
@@ -35,12 +35,7 @@ pub enum DevOptionError {
     BlockTime(String),
     /// An unknown network upgrade, or one from before the Unitrie.
     #[error("{name:?} is not one of {known}")]
-    Hardfork {
-        /// The name given.
-        name: String,
-        /// The known names.
-        known: String,
-    },
+    Hardfork { name: String, known: String },
     /// The genesis allocation cannot be read.
     #[error(transparent)]
     Genesis(#[from] GenesisError),

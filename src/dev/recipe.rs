@@ -84,7 +84,6 @@ impl Recipe {
     }
 
     /// The block environment that transactions of the next block would see. Builds no block.
-    #[must_use]
     pub fn environment(
         &self,
         network: &Network,
@@ -132,13 +131,11 @@ impl Recipe {
     }
 
     /// The limits that blocks approach.
-    #[must_use]
     pub fn target(&self) -> Limits {
         Limits { minimum_gas_price: self.minimum_gas_price, gas_limit: U256::from(self.gas_limit) }
     }
 
     /// The gas price in wei that a transaction must offer after this head.
-    #[must_use]
     pub fn price(&self, network: &Network, head: &Header) -> U256 {
         Limits::of(head).price(&self.target(), network.rules(head.number))
     }

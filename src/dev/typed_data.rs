@@ -16,7 +16,6 @@ const MAX_DEPTH: u32 = 64;
 /// The longest typed data, in bytes of JSON. Signing holds the chain meanwhile: small values take hundreds of nanoseconds each
 /// and nested ones are read once for each level, so that the slowest data of this length takes some tenths of a second.
 const MAX_TEXT: usize = 512 * 1024;
-/// The type of the domain.
 const DOMAIN: &str = "EIP712Domain";
 /// The fields of a domain whose type is not given, in the order of EIP-712.
 const DOMAIN_FIELDS: [(&str, &str); 5] = [
@@ -32,6 +31,7 @@ const SHOWN: usize = 40;
 /// Why typed data has no hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TypedDataError {
     /// The text is not an object with the members that EIP-712 names.
     #[error("typed data is an object with types, primaryType, domain and message")]
@@ -39,14 +39,8 @@ pub enum TypedDataError {
     /// A type that is neither defined nor one of EIP-712's, or that has the name of one.
     #[error("typed data: type {0:?} is not defined, or has the name of a type of EIP-712")]
     Type(String),
-    /// A value that is missing or not of its type.
     #[error("typed data: the value of {field:?} is missing or not of type {kind:?}")]
-    Value {
-        /// The name of the field.
-        field: String,
-        /// Its type.
-        kind: String,
-    },
+    Value { field: String, kind: String },
     /// Structs or arrays within each other, deeper than 64 levels.
     #[error("typed data: more than {MAX_DEPTH} levels of structs and arrays")]
     Depth,

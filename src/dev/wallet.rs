@@ -45,11 +45,11 @@ struct Open {
 /// The reason why an account was not unlocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum UnlockError {
     /// The wallet has no key of this account that is protected by a passphrase.
     #[error("account {0} is not in the key store")]
     Unknown(Address),
-    /// The passphrase is wrong.
     #[error("wrong passphrase for account {0}")]
     Passphrase(Address),
 }

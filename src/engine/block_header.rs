@@ -22,7 +22,6 @@ pub enum BlockHeader {
 
 impl BlockHeader {
     /// The verified header; `None` for the pending block.
-    #[must_use]
     pub fn verified(&self) -> Option<&VerifiedHeader> {
         match self {
             Self::Verified(header) => Some(header),
@@ -32,19 +31,16 @@ impl BlockHeader {
     }
 
     /// Whether it is the header of the pending block.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         self.verified().is_none()
     }
 
     /// The header with its hash.
-    #[must_use]
     pub fn sealed(&self) -> &SealedHeader {
         self
     }
 
     /// Whether its merged-mining fields may be shown, see [`VerifiedHeader::shows_work`]. The pending block has none.
-    #[must_use]
     pub fn shows_work(&self, network: &Network) -> bool {
         self.verified().is_none_or(|header| header.shows_work(network))
     }

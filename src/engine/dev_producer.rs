@@ -29,7 +29,6 @@ pub(super) struct DevProducer {
     pub(super) recipe: Recipe,
     /// The clock that gives blocks their timestamps.
     pub(super) clock: Clock,
-    /// When blocks are mined.
     pub(super) mining: Mining,
     /// Accounts whose keys the node holds.
     pub(super) accounts: Arc<Vec<Address>>,

@@ -77,7 +77,6 @@ impl LogBlocks {
     }
 
     /// Most bytes in JSON, approximately, of the logs that [`Self::take_next`] returns next.
-    #[must_use]
     pub fn next_bytes(&self, least: usize) -> usize {
         let (mut bytes, mut longest) = (0_usize, 0);
         for Block { weight, .. } in self.blocks.as_slice() {
@@ -114,7 +113,6 @@ impl LogBlocks {
     }
 
     /// Whether no logs are left.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.as_slice().is_empty()
     }

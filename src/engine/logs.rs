@@ -86,7 +86,6 @@ pub(super) struct PlacedLog<'a> {
 }
 
 impl PlacedLog<'_> {
-    /// A copy of the log, with its block.
     pub(super) fn found(&self, block: BlockRef) -> FoundLog {
         FoundLog {
             log: self.log.clone(),
@@ -122,7 +121,6 @@ pub(super) fn each_log(
 #[cfg(feature = "local")]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Weight {
-    /// Their number.
     pub(super) logs: usize,
     /// Their least bytes in JSON.
     pub(super) bytes: usize,

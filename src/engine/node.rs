@@ -36,7 +36,6 @@ impl Draw {
     }
 
     /// Seconds since 1970.
-    #[must_use]
     pub const fn now(&self) -> u64 {
         self.moment.now
     }

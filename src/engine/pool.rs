@@ -46,7 +46,6 @@ pub trait TransactionPool {
 /// The transactions of a pool that an asker has sent, and those that were in a block.
 #[cfg(feature = "local")]
 pub(super) struct OwnPool<'a> {
-    /// The whole pool.
     pub(super) pool: &'a dyn TransactionPool,
     /// The asker.
     pub(super) asker: Asker,

@@ -18,25 +18,16 @@ use crate::{
 /// The reason for which there is no proven answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum Refusal {
     /// The head of the chain is not known yet.
     #[error("Resource unavailable: still synchronizing, {verified} headers verified; ask again later")]
-    Syncing {
-        /// Number of headers verified so far.
-        verified: u64,
-    },
+    Syncing { verified: u64 },
     /// The block is younger than the host accepts.
     #[error(
         "Resource unavailable: block {number} has {depth} blocks on top, at least {wanted} are asked for; ask for an older block"
     )]
-    TooYoung {
-        /// Height of the block.
-        number: u64,
-        /// Blocks on top of it.
-        depth: u64,
-        /// The required number (`--min-depth`).
-        wanted: u64,
-    },
+    TooYoung { number: u64, depth: u64, wanted: u64 },
     /// The chain shows less work than honest miners would produce: it may be an attacker's.
     #[cfg(feature = "light")]
     #[error(
@@ -50,14 +41,7 @@ pub enum Refusal {
         "Resource unavailable: the newest verified block {number} is {age} s old, at most {most} s are accepted \
          (--max-age); ask again when upstreams show newer blocks, or ask other upstreams"
     )]
-    Stale {
-        /// Height of the head.
-        number: u64,
-        /// Its age in seconds, by the host's clock.
-        age: u64,
-        /// The greatest accepted age in seconds.
-        most: u64,
-    },
+    Stale { number: u64, age: u64, most: u64 },
     /// Synchronization stopped on data that does not verify.
     #[cfg(feature = "light")]
     #[error("Resource unavailable: synchronization stopped: {0}")]
@@ -69,110 +53,56 @@ pub enum Refusal {
     /// No upstream gives the receipts of a block, one has no method for them, and executing the block again failed too.
     #[cfg(all(feature = "light", feature = "local"))]
     #[error("Resource unavailable: {failure}; executing the block again: {}", bare(cause))]
-    NoReceipts {
-        /// Why no upstream gives them.
-        failure: FactFailure,
-        /// Why the execution failed.
-        cause: alloc::boxed::Box<Refusal>,
-    },
+    NoReceipts { failure: FactFailure, cause: alloc::boxed::Box<Refusal> },
     /// No upstream has a method that tells where a transaction is, and the newest blocks do not have it.
     #[cfg(all(feature = "light", feature = "local"))]
     #[error(
         "Resource unavailable: no upstream finds transactions by hash, and the newest {blocks} blocks do not have \
          this one; ask about its block, or add a JSON-RPC upstream"
     )]
-    NotInNewestBlocks {
-        /// How many blocks were searched.
-        blocks: u64,
-    },
-    /// An upstream reported a transaction in a block that does not contain it.
+    NotInNewestBlocks { blocks: u64 },
     #[error(
         "Resource unavailable: an upstream reported transaction {transaction} in {block}, which does not contain it; ask other upstreams"
     )]
-    Misplaced {
-        /// The requested transaction.
-        transaction: B256,
-        /// The reported block.
-        block: BlockRef,
-    },
-    /// An upstream reported a transaction in a block that is too old to be proven here.
+    Misplaced { transaction: B256, block: BlockRef },
     #[error(
         "Resource unavailable: transaction {transaction} was reported in block {number}, older than block {lowest}, \
          the oldest one known here; ask other upstreams, or start from an older checkpoint"
     )]
-    PlacedTooOld {
-        /// The requested transaction.
-        transaction: B256,
-        /// The reported height.
-        number: u64,
-        /// Height of the oldest known header.
-        lowest: u64,
-    },
-    /// An upstream reported a transaction in a block that is not on the verified chain.
+    PlacedTooOld { transaction: B256, number: u64, lowest: u64 },
     #[error(
         "Resource unavailable: transaction {transaction} was reported in {block}, which is not on the verified \
          chain; ask again"
     )]
-    Abandoned {
-        /// The requested transaction.
-        transaction: B256,
-        /// The reported block.
-        block: BlockRef,
-    },
+    Abandoned { transaction: B256, block: BlockRef },
     /// A message needs more rounds of fetching than allowed.
     #[error("Limit exceeded: the answer needs more than {rounds} rounds of proofs")]
-    TooManyRounds {
-        /// The limit.
-        rounds: usize,
-    },
+    TooManyRounds { rounds: usize },
     /// A message misses more facts at once than allowed.
     #[error("Limit exceeded: the answer needs more than {max} proofs at once")]
-    TooManyFacts {
-        /// The limit.
-        max: usize,
-    },
+    TooManyFacts { max: usize },
     /// A message needs more blocks and state than it may keep.
     #[error(
         "Limit exceeded: the answer needs more than {max} bytes of blocks and state; ask for fewer blocks at a time"
     )]
-    TooManyBytes {
-        /// The limit.
-        max: usize,
-    },
-    /// The witness is larger than allowed.
+    TooManyBytes { max: usize },
     #[error("Limit exceeded: the witness has more than {max} bytes")]
-    WitnessTooLarge {
-        /// The limit.
-        max: usize,
-    },
+    WitnessTooLarge { max: usize },
     /// A local chain does not have the data that the answer needs: its state is older than the history kept.
     #[error("Resource unavailable: not held by this chain: {}", list(.0))]
     NotHeld(Facts),
     /// State roots before the Unitrie (RSKIP-126) commit to a trie of which no node serves proofs any more.
     #[error("state proofs unavailable: block {number} is older than the Unitrie (RSKIP-126)")]
-    NoStateProofs {
-        /// The requested block.
-        number: u64,
-    },
+    NoStateProofs { number: u64 },
     /// The block is older than the checkpoint or the oldest header kept.
     #[error("Resource unavailable: block {number} is older than block {lowest}, the oldest one known here")]
-    TooOld {
-        /// The requested block.
-        number: u64,
-        /// Height of the oldest known header.
-        lowest: u64,
-    },
+    TooOld { number: u64, lowest: u64 },
     /// A side block needs an ancestor that no verified header leads to.
     #[error(
         "Resource unavailable: {block} is off the heaviest chain, and block {ancestor} below it, which its execution \
          reads, cannot be proven; ask about a block of the chain, or ask a node that executes blocks"
     )]
-    OffChain {
-        /// The requested block.
-        block: BlockRef,
-        /// Height of the ancestor.
-        ancestor: u64,
-    },
+    OffChain { block: BlockRef, ancestor: u64 },
     /// A method of a native contract that this version does not execute: no answer is better than a wrong one.
     #[error("{0} is not simulated")]
     NotSimulated(Unsimulated),
@@ -182,44 +112,22 @@ pub enum Refusal {
         "transaction {index} of block {number} calls {method}, which is not simulated, so executing the block here shows \
          neither its traces nor all state that it reads; ask a node that implements the method, or ask about another block"
     )]
-    BlockNotSimulated {
-        /// Height of the block.
-        number: u64,
-        /// Index of the transaction in the block.
-        index: usize,
-        /// The method.
-        method: Unsimulated,
-    },
+    BlockNotSimulated { number: u64, index: usize, method: Unsimulated },
     /// The store of the host's own node does not have the state of a block: it was not written to disk yet, or was deleted.
     #[error(
         "Resource unavailable: the state of block {number} is not in the node's store: a node writes its newest states to \
          disk every blockchain.flushNumberOfBlocks blocks (1000 unless set), when rsk_flush is called on its loopback, and \
          when it stops; ask about an older block, or lower that setting"
     )]
-    StateNotStored {
-        /// The requested block.
-        number: u64,
-    },
+    StateNotStored { number: u64 },
     /// The store of the host's own node has the root of a state, and gives not all nodes below it.
     #[error(
         "Resource unavailable: the node's store does not give {hash} of the state of block {number}: {fault}"
     )]
-    Store {
-        /// The requested block.
-        number: u64,
-        /// The key of the node or long value.
-        hash: B256,
-        /// Why.
-        fault: StoreFault,
-    },
+    Store { number: u64, hash: B256, fault: StoreFault },
     /// The state is older than the history that an executed chain keeps.
     #[error("State not found for block with hash {hash}: block {number} is older than the history kept")]
-    StateNotKept {
-        /// The block's number.
-        number: u64,
-        /// Its hash.
-        hash: B256,
-    },
+    StateNotKept { number: u64, hash: B256 },
     /// A block that was executed before fails when it is executed again, because the state below it was changed
     /// directly.
     #[error("Resource unavailable: executing the block again failed: {0}")]
@@ -228,10 +136,7 @@ pub enum Refusal {
     #[error(
         "Resource unavailable: traces need a chain that is executed here; block {number} is only verified"
     )]
-    NotExecuted {
-        /// The block.
-        number: u64,
-    },
+    NotExecuted { number: u64 },
     /// A trace that lists the whole storage of a contract, of which not all is proven.
     #[error(
         "Resource unavailable: the trace lists the whole storage of {0}, and no upstream proves all of it; ask for \
@@ -240,35 +145,19 @@ pub enum Refusal {
     StorageNotListed(Address),
     /// The nodes of the state have the right hashes and do not decode.
     #[error("Resource unavailable: the state of block {number} cannot be read")]
-    UnreadableState {
-        /// The block.
-        number: u64,
-    },
+    UnreadableState { number: u64 },
     /// More blocks than a light client replays for one request.
     #[error("Limit exceeded: the request covers more than {max} blocks; ask for fewer at a time")]
-    TooManyBlocks {
-        /// The limit.
-        max: u64,
-    },
+    TooManyBlocks { max: u64 },
     /// The trace is larger than one that is kept in memory.
     #[error("Limit exceeded: the trace is larger than {max} bytes")]
-    TraceTooLarge {
-        /// The limit.
-        max: usize,
-    },
+    TraceTooLarge { max: usize },
     /// The call ran longer than allowed.
     #[error("Execution has got timeout out.")]
     Interrupted,
     /// The signature of a transaction in a verified block gives no sender.
     #[error("Resource unavailable: transaction {index} of {block}: {error}")]
-    Sender {
-        /// Its block.
-        block: BlockRef,
-        /// Its index in the block.
-        index: usize,
-        /// What is wrong with the signature.
-        error: SenderError,
-    },
+    Sender { block: BlockRef, index: usize, error: SenderError },
     /// The signature of a pending transaction gives no sender.
     #[error("Resource unavailable: pending transaction: {0}")]
     PendingSender(SenderError),

@@ -50,7 +50,6 @@ pub(super) fn exists<DB: EvmDatabase>(
     Ok(!context.load_account_info_skip_cold_load(address, false, false)?.is_empty)
 }
 
-/// BALANCE.
 pub(super) fn balance<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     let [address] = pop(context.interpreter)?;
     let address = to_address(address);

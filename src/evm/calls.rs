@@ -128,7 +128,6 @@ fn note_native<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precom
     }
 }
 
-/// Records the touches of a call that runs.
 fn touch_run<const KIND: u8, DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     own: Address,

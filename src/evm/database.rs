@@ -92,7 +92,6 @@ impl ReadyCode {
     }
 
     /// Length of the code in bytes. The analysed code takes an eighth more, for its jump targets.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.0.original_byte_slice().len()
     }

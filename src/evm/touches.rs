@@ -89,7 +89,6 @@ pub(crate) enum Touch {
     Inspected(Address),
     /// A cell is read. SSTORE also reads its cell, to compute its price.
     CellRead(Address, U256),
-    /// A cell is written.
     CellWritten(Address, U256),
 }
 

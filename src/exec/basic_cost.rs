@@ -7,7 +7,6 @@ use crate::evm::intrinsic_gas;
 use crate::evm::precompiles::bridge::is_free_transaction;
 use crate::types::Transaction;
 
-/// The Bridge.
 pub(super) const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
 
 /// Gas that a transaction needs before it runs: its intrinsic gas, or 0 if it is free. Until Bridge

@@ -15,65 +15,34 @@ use crate::state::AccessKey;
 /// The rule that the block breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum BlockError {
-    /// The last transaction is not the REMASC transaction of this block.
     #[error("the last transaction is not the REMASC transaction of this block")]
     Remasc,
     /// The header commits to other transactions.
     #[error("transactionsRoot: {expected}, the transactions give {found}")]
-    TransactionsRoot {
-        /// The root in the header.
-        expected: B256,
-        /// The root of the list.
-        found: B256,
-    },
+    TransactionsRoot { expected: B256, found: B256 },
     /// The edges do not divide the transactions into lists.
     #[error("rskPteEdges: {0}")]
     Edges(#[from] EdgeError),
     /// A transaction breaks a rule.
     #[error("transaction {index} {hash}: {error}")]
-    Transaction {
-        /// Index in the block.
-        index: usize,
-        /// Hash of the transaction.
-        hash: B256,
-        /// The rule that it breaks.
-        error: TxError,
-    },
-    /// Two parallel lists conflict.
+    Transaction { index: usize, hash: B256, error: TxError },
     #[error("parallel lists {lists:?} both use {key:?}")]
-    Conflict {
-        /// Indices of the lists, from 0.
-        lists: (usize, usize),
-        /// A key that one list writes and the other reads or writes.
-        key: AccessKey,
-    },
-    /// A transaction of a parallel list calls the Bridge or REMASC.
+    Conflict { lists: (usize, usize), key: AccessKey },
     #[error("transaction {index} {hash}: calls Bridge or REMASC in a parallel list")]
-    SharedContract {
-        /// Index in the block.
-        index: usize,
-        /// Hash of the transaction.
-        hash: B256,
-    },
+    SharedContract { index: usize, hash: B256 },
     /// An ancestor that the execution needs is not known.
     #[error(transparent)]
     UnknownAncestor(#[from] UnknownAncestor),
     /// The numbers of senders and transactions differ.
     #[error("{senders} senders for {transactions} transactions")]
-    Senders {
-        /// Number of senders.
-        senders: usize,
-        /// Number of transactions.
-        transactions: usize,
-    },
+    Senders { senders: usize, transactions: usize },
     /// A transaction calls a method of a native contract that this version does not implement, so the result of the
     /// block is not known.
     #[error("transaction {index} calls {method}, which is not simulated{}", differing(.mismatches))]
     NotSimulated {
-        /// Index in the block.
         index: usize,
-        /// The method.
         method: Unsimulated,
         /// Header fields that differ if the call fails; empty if the execution ended at the call.
         mismatches: Vec<Mismatch>,

@@ -29,19 +29,16 @@ impl Interrupts {
     }
 
     /// See [`Watchdog::next_block`].
-    #[must_use]
     pub fn next_block(&self) -> bool {
         self.0.as_ref().is_none_or(|watchdog| watchdog.next_block())
     }
 
     /// See [`Watchdog::is_due`].
-    #[must_use]
     pub fn is_due(&self) -> bool {
         self.0.as_ref().is_some_and(|watchdog| watchdog.is_due())
     }
 
     /// See [`Watchdog::is_stopping`].
-    #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.0.as_ref().is_some_and(|watchdog| watchdog.is_stopping())
     }

@@ -11,18 +11,14 @@ use crate::state::{Corrupt, StateKey};
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum CallStop {
     /// These facts are missing. With them, the call can proceed further.
     #[error("{} facts are missing", .0.len())]
     Lacking(BTreeSet<StateKey>),
     /// The root commits to state that is invalid.
     #[error("state at {key:?} is corrupt: {fault}")]
-    Corrupt {
-        /// The key that was read.
-        key: StateKey,
-        /// The fault of the data.
-        fault: Corrupt,
-    },
+    Corrupt { key: StateKey, fault: Corrupt },
     /// The call needs a method of a native contract that this version does not implement.
     #[error("{0} is not simulated")]
     NotSimulated(Unsimulated),
@@ -42,10 +38,7 @@ pub enum CallStop {
     UnpaidMemory,
     /// The call reads more facts than one run may.
     #[error("call reads more than {limit} facts")]
-    TooManyKeys {
-        /// The limit.
-        limit: usize,
-    },
+    TooManyKeys { limit: usize },
     /// The interrupt callback ended the run.
     #[error("call was interrupted")]
     Interrupted,

@@ -47,8 +47,8 @@ pub(super) fn are_parallel(rules: RuleSet) -> bool {
 /// Why edges do not divide a block into lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum EdgeError {
-    /// There are too many parallel lists.
     #[error("{0} parallel lists, at most {EXECUTION_THREADS}")]
     TooMany(usize),
     /// A list is empty or ends before it starts.
@@ -56,12 +56,7 @@ pub enum EdgeError {
     Empty(usize),
     /// No transaction is left for the sequential list, which must contain the REMASC transaction.
     #[error("edge {edge} leaves none of the {transactions} transactions for the sequential list")]
-    Outside {
-        /// The last edge.
-        edge: u16,
-        /// Number of transactions.
-        transactions: usize,
-    },
+    Outside { edge: u16, transactions: usize },
 }
 
 /// Splits a block into its parallel lists, and returns the index at which the sequential list starts.

@@ -235,7 +235,6 @@ impl TransactionList {
         self.run_code(context, item, gas, inspector)
     }
 
-    /// Records what the transaction touches.
     fn touch(&mut self, touch: Touch) {
         if let Some(touches) = self.world.touches() {
             touch.note(touches);

@@ -10,67 +10,30 @@ use crate::types::{SenderError, Transaction};
 /// order of the checks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TxError {
-    /// The gas price is below the block's minimum.
     #[error("transaction's gas price lower than block's minimum: {price} < {minimum}")]
-    MinimumGasPrice {
-        /// Gas price of the transaction, in wei.
-        price: U256,
-        /// Minimum gas price of the block, in wei.
-        minimum: U256,
-    },
+    MinimumGasPrice { price: U256, minimum: U256 },
     /// The gas price is more than a hundred times the block's minimum (RSKIP-252).
     #[error("transaction's gas price exceeds cap: {price} > {cap}")]
-    GasPriceCap {
-        /// Gas price of the transaction, in wei.
-        price: U256,
-        /// Highest allowed price, in wei.
-        cap: U256,
-    },
+    GasPriceCap { price: U256, cap: U256 },
     /// The initialisation code has more than 49,152 bytes (RSKIP-438).
     #[error(
         "Initcode size for contract is invalid, it exceed the max limit size: initcode size = {size} | maxAllowed = {MAX_INIT_CODE} |  tx = {hash}"
     )]
-    InitCodeSize {
-        /// Length of the code in bytes.
-        size: usize,
-        /// Hash of the transaction.
-        hash: B256,
-    },
+    InitCodeSize { size: usize, hash: B256 },
     /// The gas limit exceeds the gas that is left in the list of transactions.
     #[error("Too much gas used in this block or sublist(RSKIP144): available in sublist: {} tx sent: {sent}", i128::from(*.limit).saturating_sub(i128::from(*.sent)))]
-    ListGas {
-        /// Gas limit of the list.
-        limit: u64,
-        /// Gas limit of the transaction.
-        sent: u64,
-    },
+    ListGas { limit: u64, sent: u64 },
     /// The gas limit is below the intrinsic gas.
     #[error("Not enough gas for transaction execution: tx needs: {needed} tx sent: {sent}")]
-    Intrinsic {
-        /// Intrinsic gas of the transaction.
-        needed: u64,
-        /// Gas limit of the transaction.
-        sent: u64,
-    },
+    Intrinsic { needed: u64, sent: u64 },
     /// The nonce is not the sender's next nonce.
     #[error("Invalid nonce: required: {required} , tx.nonce: {found}")]
-    Nonce {
-        /// Nonce of the sender.
-        required: u64,
-        /// Nonce of the transaction.
-        found: U256,
-    },
+    Nonce { required: u64, found: U256 },
     /// The sender cannot pay for value and gas.
     #[error("Not enough cash: Require: {required}, Sender cash: {}{balance}", if *.below_zero { "-" } else { "" })]
-    Cash {
-        /// Value plus gas limit times gas price, in wei.
-        required: U256,
-        /// Balance of the sender in wei, or its debt.
-        balance: U256,
-        /// Whether the balance is a debt.
-        below_zero: bool,
-    },
+    Cash { required: U256, balance: U256, below_zero: bool },
     /// A transaction to the BLAKE2 F contract has no data, before RSKIP-552. The reference node fails to
     /// compute its price.
     #[error(
@@ -90,7 +53,6 @@ pub enum TxError {
 
 impl TxError {
     /// Whether the host interrupted the run, which does not make the transaction invalid.
-    #[must_use]
     pub fn is_interruption(&self) -> bool {
         *self == Self::NotExecuted(NotExecuted(Abort::Stopped))
     }

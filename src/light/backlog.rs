@@ -120,7 +120,6 @@ impl Backlog {
         entry.is_some_and(|entry| !matches!(entry.state, State::Ready(..)))
     }
 
-    /// Stores the uncles of a block.
     pub(super) fn ready(&mut self, block: &BlockRef, uncles: Arc<VerifiedUncles>) {
         self.revive(|other, entry| other == block && matches!(entry.state, State::Wanted));
         if let Some(entry) = self.blocks.get_mut(block) {

@@ -22,7 +22,6 @@ impl<'a> Deriving<'a> {
         Self { known, new: RefCell::default() }
     }
 
-    /// What was added.
     pub(crate) fn into_new(self) -> Derived {
         self.new.into_inner()
     }

@@ -47,14 +47,13 @@ impl SyncFault {
 /// Why an upstream is no longer followed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum SyncCause {
     /// The request failed.
     #[error(transparent)]
     Call(#[from] RequestFailure),
-    /// The upstream did not return this block.
     #[error("the upstream did not return this block")]
     Missing,
-    /// The response is not a block number.
     #[error("eth_blockNumber did not return a number")]
     BadHeight,
     /// The response does not decode as a header.
@@ -65,22 +64,15 @@ pub enum SyncCause {
     Hidden(String),
     /// The response is another block than the requested one.
     #[error("asked for block {asked}, got block {got}")]
-    OtherBlock {
-        /// The requested height.
-        asked: u64,
-        /// The height of the block in the response.
-        got: u64,
-    },
+    OtherBlock { asked: u64, got: u64 },
     /// The header breaks a rule.
     #[error(transparent)]
     Header(ChainError),
     /// The headers do not link to any verified header down to the checkpoint.
     #[error("no link to a verified header: the upstream follows another chain, or withholds part of it")]
     Unlinked,
-    /// In a start by work, the upstream's chain shows too little work.
     #[error("cannot start by work from this upstream's chain: {0}")]
     TooLittleWork(String),
-    /// The uncles do not verify.
     #[error("{0}")]
     Uncles(String),
     /// Responses to requests for facts failed verification repeatedly.

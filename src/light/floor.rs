@@ -15,7 +15,6 @@ use crate::{
 /// Lengths of the stretches that are judged, in seconds.
 const STRETCHES: [u64; 3] = [7_200, 21_600, LONGEST_STRETCH];
 
-/// The longest of them.
 pub(super) const LONGEST_STRETCH: u64 = 86_400;
 
 /// Seconds per block on which the promised work is based; mainnet showed 25 to 33.

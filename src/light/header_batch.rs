@@ -32,8 +32,8 @@ const PACKED: u8 = 1;
 /// Why a text does not decode as a batch of headers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum BatchError {
-    /// The text is not base64.
     #[error("headers: not base64")]
     Base64,
     /// The format byte is missing, or this version does not know it.
@@ -48,12 +48,8 @@ pub enum BatchError {
     /// The bytes do not decode as a header.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// The batch has more headers than were requested.
     #[error("more than {asked} headers")]
-    TooMany {
-        /// Number of headers that were requested.
-        asked: usize,
-    },
+    TooMany { asked: usize },
 }
 
 /// Decoded headers, each with the uncles that came with it; `None` if the list of uncles is left out. Nothing in it is
@@ -97,7 +93,6 @@ fn unpacked(block: &[u8], most: usize) -> Option<Vec<u8>> {
     block::decompress(block, short).or_else(|_| block::decompress(block, most)).ok()
 }
 
-/// Encodes the list in RLP.
 pub(super) fn encode_list<'a>(
     headers: impl Iterator<Item = (&'a Header, Option<&'a [SealedHeader]>)>,
 ) -> ListBuf {
@@ -130,7 +125,6 @@ pub fn decode_headers(text: &str, most: usize, network: &Network) -> Result<Batc
     }
 }
 
-/// Decodes the list from RLP.
 pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Result<Batch, BatchError> {
     let shape = |number| network.header_shape(number);
     let mut list = Reader::list(bytes, "headers")?;

@@ -79,7 +79,6 @@ impl Record {
         self.wrong >= LIE.saturating_mul(2)
     }
 
-    /// Records that synchronization failed.
     pub(super) fn failed(&mut self) {
         self.in_row = self.in_row.saturating_add(1);
     }

@@ -27,21 +27,15 @@ pub type UpstreamResponse = Result<Box<RawValue>, RequestFailure>;
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RequestFailure {
     /// The upstream responded with an error object. Its text is cut to [`MAX_ERROR_TEXT`].
     #[error("upstream error {code}: {message}")]
-    Rpc {
-        /// JSON-RPC code.
-        code: i64,
-        /// Message, cut and with control characters removed.
-        message: String,
-    },
+    Rpc { code: i64, message: String },
     /// The upstream ran code that reverted, and gives the code's output. Only the host's own node is asked to run code.
     #[error("upstream error {code}: {message}")]
     Reverted {
-        /// JSON-RPC code.
         code: i64,
-        /// Message.
         message: String,
         /// Output of the code.
         output: Bytes,
@@ -62,7 +56,6 @@ pub enum RequestFailure {
     /// back.
     #[error("no response: other responses take up the memory for them; ask for less at once, or again")]
     NoRoom,
-    /// A recording does not contain this request.
     #[error("not recorded")]
     NotRecorded,
     /// The upstream gave no response, which for this kind of source may mean that it lacks what was asked for. Hosts say

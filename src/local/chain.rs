@@ -101,13 +101,11 @@ impl LocalChain {
     }
 
     /// A snapshot of the chain for readers.
-    #[must_use]
     pub fn snapshot(&self) -> ChainSnapshot {
         self.now.clone()
     }
 
     /// The current snapshot of the chain.
-    #[must_use]
     pub const fn view(&self) -> &ChainSnapshot {
         &self.now
     }
@@ -129,7 +127,6 @@ impl LocalChain {
     }
 
     /// The head of the canonical chain.
-    #[must_use]
     pub fn head(&self) -> &VerifiedHeader {
         self.now.head()
     }

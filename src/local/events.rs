@@ -83,7 +83,6 @@ impl ChainEvent {
 }
 
 impl Piece {
-    /// The events with their numbers.
     fn numbered(&self) -> impl Iterator<Item = (u64, &ChainEvent)> {
         (self.first..).zip(&self.events)
     }
@@ -95,7 +94,6 @@ impl Piece {
 
 impl Events {
     /// Number of the next event. Numbers never repeat, whatever the chain does.
-    #[must_use]
     pub const fn next(&self) -> u64 {
         self.next
     }

@@ -39,79 +39,66 @@ pub struct ChainSnapshot {
 
 impl ChainSnapshot {
     /// The header chain.
-    #[must_use]
     pub const fn headers(&self) -> &ChainView {
         &self.headers
     }
 
     /// The network.
-    #[must_use]
     pub fn network(&self) -> &Network {
         self.headers.network()
     }
 
     /// The head of the canonical chain.
-    #[must_use]
     pub fn head(&self) -> &VerifiedHeader {
         self.headers.head()
     }
 
     /// Body, receipts and senders of a block, canonical or not.
-    #[must_use]
     pub fn block(&self, hash: &B256) -> Option<&Arc<StoredBlock>> {
         self.blocks.get(hash)
     }
 
     /// All blocks of a height, canonical or not, in the order in which they were added.
-    #[must_use]
     pub fn at_height(&self, number: u64) -> &[B256] {
         self.heights.get(&number).map_or(&[], |hashes| hashes.as_slice())
     }
 
     /// Block hash and index of a transaction of the canonical chain.
-    #[must_use]
     pub fn locate(&self, transaction: &B256) -> Option<(B256, usize)> {
         self.transactions.get(transaction).copied()
     }
 
     /// The state after a block, if it is kept.
-    #[must_use]
     pub fn state(&self, block: &B256) -> Option<&Trie> {
         self.states.get(block)
     }
 
     /// The state after the head, which is always kept.
-    #[must_use]
     pub fn head_state(&self) -> Trie {
         self.states.get(&self.head().hash()).cloned().unwrap_or_default()
     }
 
     /// The index of the canonical blocks, if the host provides one.
-    #[must_use]
     pub const fn index(&self) -> Option<&Arc<dyn BlockIndex>> {
         self.index.as_ref()
     }
 
     /// The analysed code that calls share, if the host keeps any.
-    #[must_use]
     pub const fn codes(&self) -> Option<&Arc<dyn crate::exec::SharedCodes>> {
         self.codes.as_ref()
     }
 
     /// What happened last to the canonical chain and to the pool.
-    #[must_use]
     pub const fn events(&self) -> &Events {
         &self.events
     }
 
     /// The uncles of a block.
-    #[must_use]
     pub fn uncles(&self, hash: &B256) -> Option<&Arc<VerifiedUncles>> {
         self.headers.uncles(hash)
     }
 
     /// The ancestors of a child of `parent`.
-    #[must_use]
     pub const fn ancestry(&self, parent: B256) -> BranchAncestry<'_> {
         BranchAncestry::new(&self.headers, parent)
     }
@@ -155,7 +142,6 @@ impl ChainSnapshot {
 
     /// The uncles that a child of the head may include: siblings of its last ancestors that no block includes yet,
     /// oldest first.
-    #[must_use]
     pub fn uncle_candidates(&self) -> Vec<SealedHeader> {
         let next = self.head().number.saturating_add(1);
         let lowest = next.saturating_sub(UNCLE_GENERATIONS);

@@ -5,27 +5,22 @@ use alloc::vec::Vec;
 use alloy_primitives::U256;
 
 use super::{
-    method::{Done, Failure, Handler, Method, Pages, required, told, verified},
+    method::{Done, Failure, Method, required, verified},
     params::Params,
 };
 use crate::{
-    engine::{Level, Need, Stop, View, both},
+    engine::{Need, Stop, View, both},
     light::{MAX_BATCH_HEADERS, encode_headers},
 };
 
-pub(super) const METHODS: &[Method] = &[Method {
-    name: "rootlight_getHeaders",
-    aliases: &[],
-    params: &[required("first", "QUANTITY"), required("count", "QUANTITY")],
-    result: told("base64 of 0x01 and an LZ4 block of RLP [[header, [uncle, ...]], ...]"),
-    level: Level::Verified,
-    cost: 100,
-    pages: Pages::Any,
-    doc: told(
-        "Consecutive headers with merge-mining proofs and uncles, at most 256; fewer at the end of the chain.",
-    ),
-    handler: Handler::Read(headers),
-}];
+pub(super) const METHODS: &[Method] = &[Method::read(
+    "rootlight_getHeaders",
+    &[required("first", "QUANTITY"), required("count", "QUANTITY")],
+    "base64 of 0x01 and an LZ4 block of RLP [[header, [uncle, ...]], ...]",
+    "Consecutive headers with merge-mining proofs and uncles, at most 256; fewer at the end of the chain.",
+    headers,
+)
+.costs(100)];
 
 fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let narrow = |value: U256| u64::try_from(value).unwrap_or(u64::MAX);

@@ -9,14 +9,13 @@ use super::{
     error::RpcError,
     lookup::{find, require},
     method::{
-        BLOCK_HASH, Done, Failure, Handler, Method, Pages, Param, Subject, THE_BLOCK, absent, optional,
-        required, told, verified,
+        BLOCK_HASH, Done, Failure, Method, Param, Subject, THE_BLOCK, absent, optional, required, verified,
     },
     params::{BlockParam, Params},
     render,
 };
 use crate::{
-    engine::{BlockHeader, Level, View},
+    engine::{BlockHeader, View},
     types::{BlockRef, json::Quantity},
 };
 
@@ -28,112 +27,80 @@ const HASH_INDEX: &[Param] = &[BLOCK_HASH, required("index", "QUANTITY")];
 const BLOCK_INDEX: &[Param] = &[THE_BLOCK, required("index", "QUANTITY")];
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "eth_getBlockByHash",
-        aliases: &[],
-        params: HASH_FULL,
-        result: told("block object or null"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("A block by hash, also off the canonical chain."),
-        handler: Handler::Read(|view, params| block(view, by_hash(view, params)?, params)),
-    },
-    Method {
-        name: "eth_getBlockByNumber",
-        aliases: &[],
-        params: BLOCK_FULL,
-        result: told("block object or null"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("A block of the canonical chain."),
-        handler: Handler::Read(|view, params| block(view, by_selector(view, params)?, params)),
-    },
-    Method {
-        name: "eth_getBlockTransactionCountByHash",
-        aliases: &[],
-        params: HASH,
-        result: told("QUANTITY or null"),
-        level: Level::Verified,
-        cost: 5,
-        pages: Pages::Any,
-        doc: told("Number of transactions of a block."),
-        handler: Handler::Read(|view, params| match by_hash(view, params)? {
+    Method::read(
+        "eth_getBlockByHash",
+        HASH_FULL,
+        "block object or null",
+        "A block by hash, also off the canonical chain.",
+        |view, params| block(view, by_hash(view, params)?, params),
+    ),
+    Method::read(
+        "eth_getBlockByNumber",
+        BLOCK_FULL,
+        "block object or null",
+        "A block of the canonical chain.",
+        |view, params| block(view, by_selector(view, params)?, params),
+    ),
+    Method::read(
+        "eth_getBlockTransactionCountByHash",
+        HASH,
+        "QUANTITY or null",
+        "Number of transactions of a block.",
+        |view, params| match by_hash(view, params)? {
             Some(header) => transaction_count(view, &header),
             None => absent(),
-        }),
-    },
-    Method {
-        name: "eth_getBlockTransactionCountByNumber",
-        aliases: &[],
-        params: BLOCK,
-        result: told("QUANTITY"),
-        level: Level::Verified,
-        cost: 5,
-        pages: Pages::Any,
-        doc: told("Number of transactions of a block."),
-        handler: Handler::Read(|view, params| transaction_count(view, &require(view, &params.block(0)?)?)),
-    },
-    Method {
-        name: "eth_getUncleCountByBlockHash",
-        aliases: &[],
-        params: HASH,
-        result: told("QUANTITY"),
-        level: Level::Verified,
-        cost: 5,
-        pages: Pages::Any,
-        doc: told("Number of uncles of a block."),
-        handler: Handler::Read(|view, params| {
+        },
+    )
+    .costs(5),
+    Method::read(
+        "eth_getBlockTransactionCountByNumber",
+        BLOCK,
+        "QUANTITY",
+        "Number of transactions of a block.",
+        |view, params| transaction_count(view, &require(view, &params.block(0)?)?),
+    )
+    .costs(5),
+    Method::read(
+        "eth_getUncleCountByBlockHash",
+        HASH,
+        "QUANTITY",
+        "Number of uncles of a block.",
+        |view, params| {
             let hash = params.hash(0, "block hash")?;
             let header = by_hash(view, params)?.ok_or(RpcError::BlockHashNotFound(hash))?;
             uncle_count(view, &header)
-        }),
-    },
-    Method {
-        name: "eth_getUncleCountByBlockNumber",
-        aliases: &[],
-        params: BLOCK,
-        result: told("QUANTITY"),
-        level: Level::Verified,
-        cost: 5,
-        pages: Pages::Any,
-        doc: told("Number of uncles of a block."),
-        handler: Handler::Read(|view, params| uncle_count(view, &require(view, &params.block(0)?)?)),
-    },
-    Method {
-        name: "eth_getUncleByBlockHashAndIndex",
-        aliases: &[],
-        params: HASH_INDEX,
-        result: told("block object without transactions, or null"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("An uncle of a block."),
-        handler: Handler::Read(|view, params| uncle(view, by_hash(view, params)?, params)),
-    },
-    Method {
-        name: "eth_getUncleByBlockNumberAndIndex",
-        aliases: &[],
-        params: BLOCK_INDEX,
-        result: told("block object without transactions, or null"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("An uncle of a block."),
-        handler: Handler::Read(|view, params| uncle(view, by_selector(view, params)?, params)),
-    },
-    Method {
-        name: "eth_getBlocksByNumber",
-        aliases: &[],
-        params: &[required("number", "QUANTITY").of(Subject::Block)],
-        result: told("array of {hash, totalDifficulty, inMainChain}"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("Every block of a height that an executed chain holds, canonical or not."),
-        handler: Handler::Read(all_at),
-    },
+        },
+    )
+    .costs(5),
+    Method::read(
+        "eth_getUncleCountByBlockNumber",
+        BLOCK,
+        "QUANTITY",
+        "Number of uncles of a block.",
+        |view, params| uncle_count(view, &require(view, &params.block(0)?)?),
+    )
+    .costs(5),
+    Method::read(
+        "eth_getUncleByBlockHashAndIndex",
+        HASH_INDEX,
+        "block object without transactions, or null",
+        "An uncle of a block.",
+        |view, params| uncle(view, by_hash(view, params)?, params),
+    ),
+    Method::read(
+        "eth_getUncleByBlockNumberAndIndex",
+        BLOCK_INDEX,
+        "block object without transactions, or null",
+        "An uncle of a block.",
+        |view, params| uncle(view, by_selector(view, params)?, params),
+    ),
+    Method::read(
+        "eth_getBlocksByNumber",
+        &[required("number", "QUANTITY").of(Subject::Block)],
+        "array of {hash, totalDifficulty, inMainChain}",
+        "Every block of a height that an executed chain holds, canonical or not.",
+        all_at,
+    ),
 ];
 
 /// The block whose hash is the first parameter.

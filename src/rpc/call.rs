@@ -8,12 +8,12 @@ use super::{
     call_object::{message, overrides},
     error::{ParamError, RpcError},
     lookup::find,
-    method::{CALL, Done, Failure, Handler, Method, Pages, told, verified},
+    method::{CALL, Done, Failure, Method, verified},
     params::{BlockParam, Params},
     revert::reason,
 };
 use crate::{
-    engine::{BlockHeader, Level, Refusal, Stop, View},
+    engine::{BlockHeader, Refusal, Stop, View},
     exec::{
         BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallPolicy, CallStop, Estimate,
         HaltReason, OverrideError, RunLimits, call, estimate,
@@ -23,28 +23,22 @@ use crate::{
 };
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "eth_call",
-        aliases: &[],
-        params: CALL,
-        result: told("DATA"),
-        level: Level::Verified,
-        cost: 50,
-        pages: Pages::Any,
-        doc: told("Runs a message on the state after a block, without a transaction."),
-        handler: Handler::Read(eth_call),
-    },
-    Method {
-        name: "eth_estimateGas",
-        aliases: &[],
-        params: CALL,
-        result: told("QUANTITY"),
-        level: Level::Verified,
-        cost: 200,
-        pages: Pages::Any,
-        doc: told("The least gas limit with which a transaction would succeed in the next block."),
-        handler: Handler::Read(eth_estimate_gas),
-    },
+    Method::read(
+        "eth_call",
+        CALL,
+        "DATA",
+        "Runs a message on the state after a block, without a transaction.",
+        eth_call,
+    )
+    .costs(50),
+    Method::read(
+        "eth_estimateGas",
+        CALL,
+        "QUANTITY",
+        "The least gas limit with which a transaction would succeed in the next block.",
+        eth_estimate_gas,
+    )
+    .costs(200),
 ];
 
 /// Where a message runs: on the state after a block, as part of that block or of the next one.
@@ -205,10 +199,10 @@ fn reverted(view: &dyn View, data: alloy_primitives::Bytes) -> RpcError {
 }
 
 /// All state that a call reads, with the block it runs on.
+#[cfg(feature = "local")]
 ///
 /// # Errors
 /// As `eth_call`; a call that reverts or halts is not an error.
-#[cfg(feature = "local")]
 pub(super) fn keys_of_call(
     view: &dyn View,
     params: Params<'_>,

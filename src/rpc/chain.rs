@@ -6,7 +6,7 @@ use alloy_primitives::{U256, keccak256};
 use serde::Serialize;
 
 use super::{
-    method::{Done, Failure, Handler, Method, Pages, done, required, told, verified},
+    method::{Done, Failure, Method, Pages, done, required, verified},
     params::Params,
 };
 use crate::{
@@ -24,142 +24,75 @@ pub(super) fn numbered(view: &dyn View) -> alloc::vec::Vec<String> {
 }
 
 /// `net_peerList`.
-pub(super) const PEER_LIST: Method = Method {
-    name: "net_peerList",
-    aliases: &[],
-    params: &[],
-    result: told("array of strings"),
-    level: Level::Local,
-    cost: 1,
-    pages: Pages::Named,
-    doc: told("The upstreams in use, credentials removed."),
-    handler: Handler::Read(|view, _| done(&view.upstreams(), Level::Local)),
-};
+pub(super) const PEER_LIST: Method = Method::local(
+    "net_peerList",
+    &[],
+    "array of strings",
+    "The upstreams in use, credentials removed.",
+    |view, _| done(&view.upstreams(), Level::Local),
+)
+.pages(Pages::Named);
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "web3_clientVersion",
-        aliases: &[],
-        params: &[],
-        result: told("string"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Name, version, host and language of this client."),
-        handler: Handler::Read(|view, _| done(&view.client_version(), Level::Local)),
-    },
-    Method {
-        name: "web3_sha3",
-        aliases: &[],
-        params: &[required("data", "DATA")],
-        result: told("HASH"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Keccak-256 of the data."),
-        handler: Handler::Read(|_, params| {
-            done(&format!("{}", keccak256(params.prefixed_bytes(0)?)), Level::Local)
-        }),
-    },
-    Method {
-        name: "net_version",
-        aliases: &[],
-        params: &[],
-        result: told("string"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("The chain id in decimal."),
-        handler: Handler::Read(|view, _| done(&format!("{}", view.network().chain_id), Level::Local)),
-    },
-    Method {
-        name: "net_listening",
-        aliases: &[],
-        params: &[],
-        result: told("boolean"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Whether the client can answer."),
-        handler: Handler::Read(|_, _| done(&true, Level::Local)),
-    },
-    Method {
-        name: "net_peerCount",
-        aliases: &[],
-        params: &[],
-        result: told("QUANTITY"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Number of upstreams in use."),
-        handler: Handler::Read(|view, _| done(&format!("{:#x}", view.upstreams().len()), Level::Local)),
-    },
+    Method::local(
+        "web3_clientVersion",
+        &[],
+        "string",
+        "Name, version, host and language of this client.",
+        |view, _| done(&view.client_version(), Level::Local),
+    ),
+    Method::local(
+        "web3_sha3",
+        &[required("data", "DATA")],
+        "HASH",
+        "Keccak-256 of the data.",
+        |_, params| done(&format!("{}", keccak256(params.prefixed_bytes(0)?)), Level::Local),
+    ),
+    Method::local("net_version", &[], "string", "The chain id in decimal.", |view, _| {
+        done(&format!("{}", view.network().chain_id), Level::Local)
+    }),
+    Method::local("net_listening", &[], "boolean", "Whether the client can answer.", |_, _| {
+        done(&true, Level::Local)
+    }),
+    Method::local("net_peerCount", &[], "QUANTITY", "Number of upstreams in use.", |view, _| {
+        done(&format!("{:#x}", view.upstreams().len()), Level::Local)
+    }),
     PEER_LIST,
-    Method {
-        name: "eth_chainId",
-        aliases: &[],
-        params: &[],
-        result: told("QUANTITY"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("The chain id (EIP-695)."),
-        handler: Handler::Read(|view, _| done(&format!("{:#x}", view.network().chain_id), Level::Local)),
-    },
-    Method {
-        name: "eth_protocolVersion",
-        aliases: &[],
-        params: &[],
-        result: told("QUANTITY"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Protocol version of the chain's nodes."),
-        handler: Handler::Read(|_, _| done(&PROTOCOL_VERSION, Level::Local)),
-    },
-    Method {
-        name: "ext_protocolVersion",
-        aliases: &["rsk_protocolVersion"],
-        params: &[],
-        result: told("QUANTITY"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Protocol version of the chain's nodes."),
-        handler: Handler::Read(|_, _| done(&PROTOCOL_VERSION, Level::Local)),
-    },
-    Method {
-        name: "eth_syncing",
-        aliases: &[],
-        params: &[],
-        result: told("sync status or false"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Progress of header verification, or false when the head is current."),
-        handler: Handler::Read(syncing),
-    },
-    Method {
-        name: "eth_blockNumber",
-        aliases: &[],
-        params: &[],
-        result: told("QUANTITY"),
-        level: Level::Verified,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("Height of the newest verified block."),
-        handler: Handler::Read(|view, _| verified(&format!("{:#x}", view.height()?))),
-    },
-    Method {
-        name: "eth_gasPrice",
-        aliases: &[],
-        params: &[],
-        result: told("QUANTITY"),
-        level: Level::Verified,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("The newest block's minimum gas price, or what a development chain demands, plus a tenth."),
-        handler: Handler::Read(|view, _| {
+    Method::local("eth_chainId", &[], "QUANTITY", "The chain id (EIP-695).", |view, _| {
+        done(&format!("{:#x}", view.network().chain_id), Level::Local)
+    }),
+    Method::local(
+        "eth_protocolVersion",
+        &[],
+        "QUANTITY",
+        "Protocol version of the chain's nodes.",
+        |_, _| done(&PROTOCOL_VERSION, Level::Local),
+    ),
+    Method::local(
+        "ext_protocolVersion",
+        &[],
+        "QUANTITY",
+        "Protocol version of the chain's nodes.",
+        |_, _| done(&PROTOCOL_VERSION, Level::Local),
+    )
+    .also(&["rsk_protocolVersion"]),
+    Method::local(
+        "eth_syncing",
+        &[],
+        "sync status or false",
+        "Progress of header verification, or false when the head is current.",
+        syncing,
+    ),
+    Method::read("eth_blockNumber", &[], "QUANTITY", "Height of the newest verified block.", |view, _| {
+        verified(&format!("{:#x}", view.height()?))
+    })
+    .costs(1),
+    Method::read(
+        "eth_gasPrice",
+        &[],
+        "QUANTITY",
+        "The newest block's minimum gas price, or what a development chain demands, plus a tenth.",
+        |view, _| {
             let minimum = match view.miner() {
                 Some(miner) => miner.price,
                 None => {
@@ -169,8 +102,9 @@ pub(super) const METHODS: &[Method] = &[
             };
             let tenth = minimum.checked_div(U256::from(10)).unwrap_or_default();
             verified(&Quantity(minimum.saturating_add(tenth)))
-        }),
-    },
+        },
+    )
+    .costs(1),
 ];
 
 #[derive(Serialize)]

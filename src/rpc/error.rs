@@ -20,8 +20,8 @@ use crate::{
 /// Why a whole message could not be used (HTTP 400).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum EnvelopeError {
-    /// The bytes are not JSON.
     #[error("JSON parse error")]
     Parse,
     /// The JSON is neither an object nor an array.
@@ -32,10 +32,7 @@ pub enum EnvelopeError {
     TooDeep,
     /// More members than a batch may have.
     #[error("Cannot dispatch batch requests. {max} is the max number of supported batch requests")]
-    BatchTooLarge {
-        /// The limit.
-        max: usize,
-    },
+    BatchTooLarge { max: usize },
 }
 
 impl EnvelopeError {
@@ -59,6 +56,7 @@ impl EnvelopeError {
 /// A parameter that is not valid, in the reference node's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ParamError {
     /// An address that is not 40 hex digits with or without `0x`.
     #[error("Invalid address: null, empty or invalid hex value.")]
@@ -81,7 +79,6 @@ pub enum ParamError {
     /// A number of more than 66 characters; the text is cut.
     #[error("Invalid param: {0}...")]
     NumberLength(String),
-    /// Bytes that are not hex.
     #[error("Invalid data format: invalid hex value.")]
     Data,
     /// An index that is not a `0x` hex string in lower case.
@@ -110,27 +107,16 @@ pub enum ParamError {
     Sha3,
     /// A parameter of the wrong JSON type; position counts from 0.
     #[error("invalid argument {position}: expected {expected}")]
-    Type {
-        /// Position, from 0.
-        position: usize,
-        /// What the method expects there.
-        expected: &'static str,
-    },
+    Type { position: usize, expected: &'static str },
     /// More storage keys than one proof request may have.
     #[error("too many storage keys: {given}, at most {max}")]
-    TooManyKeys {
-        /// How many were given.
-        given: usize,
-        /// The limit.
-        max: usize,
-    },
+    TooManyKeys { given: usize, max: usize },
     /// More addresses and topics than one log filter may have.
     #[error("too many addresses and topics: at most {0}")]
     TooManyTerms(usize),
     /// A state override of the address of a precompile.
     #[error("Precompiled contracts can not be overridden")]
     OverridePrecompile,
-    /// `movePrecompileToAddress`, which is not supported.
     #[error("movePrecompileToAddress is not supported")]
     MovePrecompile,
     /// A message to be signed by an account that has no key here or is locked.
@@ -160,7 +146,6 @@ pub enum ParamError {
     /// A raw transaction without gas limit.
     #[error("Missing parameter, gasPrice, gas or value")]
     MissingGas,
-    /// A signed transaction that is not the one named by hash.
     #[error("invalid argument 1: the signed transaction has the hash {0}")]
     OtherTransaction(B256),
     /// The bytes do not decode as a transaction.
@@ -175,13 +160,11 @@ pub enum ParamError {
     /// A snapshot's number that is not `0x` hex.
     #[error("invalid snapshot id {0}")]
     SnapshotId(String),
-    /// The number of seconds is not a number.
     #[error("invalid number of seconds {0}")]
     Seconds(String),
     /// A log filter with a block hash and a range.
     #[error("Cannot specify both blockHash and fromBlock/toBlock")]
     HashAndRange,
-    /// A filter id that is not hex.
     #[error("Invalid data format: invalid hex value.")]
     FilterId,
     /// More traces are requested than one answer may have.
@@ -212,17 +195,14 @@ pub enum ParamError {
     /// More than one position of a trace.
     #[error("'positions' accepts only one index")]
     Positions,
-    /// The tracer does not exist.
     #[error("unknown tracer '{0}': rskTracer and callTracer exist")]
     Tracer(String),
-    /// `state` and `stateDiff` for the same account.
     #[error("state override for {0} has both state and stateDiff: give one of them")]
     OverrideBoth(alloy_primitives::Address),
     /// A text that is not an IP address or range, or names this machine.
     /// State overrides where the host does not allow them.
     #[error("State override is not allowed")]
     OverrideRefused,
-    /// State overrides that are too long.
     #[error("state overrides have more than {0} bytes of JSON: give fewer accounts, slots or less code")]
     OverridesTooLong(usize),
 }
@@ -230,6 +210,7 @@ pub enum ParamError {
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RpcError {
     /// A member of the message is not a request object.
     #[error("invalid request")]
@@ -237,7 +218,6 @@ pub enum RpcError {
     /// The id of a request is longer than [`super::envelope::MAX_ID`].
     #[error("invalid request: the id is longer than {} bytes", super::limits::MAX_ID)]
     IdTooLong,
-    /// No such method.
     #[error("method not found")]
     MethodNotFound,
     /// A subscription on a connection that cannot receive notifications.
@@ -246,7 +226,6 @@ pub enum RpcError {
     /// The reference node serves the method, and Rootlight does not.
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
-    /// The method changes a local chain, and this client has none.
     #[error(
         "the method {0} does not exist/is not available: it changes a local chain, which a light client does not have (start `rootlight dev`)"
     )]
@@ -287,7 +266,6 @@ pub enum RpcError {
     /// The call reverted; `reason` is decoded from `Error(string)`.
     #[error("VM Exception while processing transaction: {}", revert_text(.reason.as_deref()))]
     Reverted {
-        /// The text of `Error(string)`, if the payload is one.
         reason: Option<String>,
         /// The revert payload.
         data: Bytes,
@@ -308,28 +286,17 @@ pub enum RpcError {
     EstimateHalted(String),
     /// More logs than a query over a long range may return.
     #[error("Filter returned more than {max} logs.{}", narrower(Some(*fits)))]
-    TooManyLogs {
-        /// The limit.
-        max: usize,
-        /// A range that is within the limit.
-        fits: (u64, u64),
-    },
+    TooManyLogs { max: usize, fits: (u64, u64) },
     /// Logs of more bytes than an answer may have.
     #[error("Response size limit of {max} bytes exceeded.{}", narrower(*fits))]
     LogsTooLong {
-        /// The limit.
         max: usize,
         /// A range that is within the limit, if there is one that starts at the same block.
         fits: Option<(u64, u64)>,
     },
     /// A longer range of blocks than this method allows.
     #[error("Cannot query more than {max} blocks at once.{}", narrower(Some(*fits)))]
-    TooManyBlocks {
-        /// The limit.
-        max: u64,
-        /// The longest range that starts at the same block.
-        fits: (u64, u64),
-    },
+    TooManyBlocks { max: u64, fits: (u64, u64) },
     /// The filter does not exist, or it expired.
     #[error("filter not found")]
     FilterNotFound,
@@ -346,26 +313,17 @@ pub enum RpcError {
     #[cfg(feature = "light")]
     #[error("{}", not_sent(.0))]
     NotSent(RequestFailure),
-    /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
     /// A web page of another origin called a method that uses keys or changes the chain directly.
     #[cfg(feature = "dev")]
     #[error("{method} may not be called by web pages of other origins: {}. {}", pages.reason(), admission(origin))]
-    ForeignPage {
-        /// The method.
-        method: &'static str,
-        /// The page's origin.
-        origin: String,
-        /// The pages that may.
-        pages: Pages,
-    },
+    ForeignPage { method: &'static str, origin: String, pages: Pages },
     /// An error of the host, with the host's code.
     #[error("{text}")]
     Host {
         /// The code.
         code: i32,
-        /// The message.
         text: String,
         /// The data of a call that was reverted.
         data: Option<Bytes>,

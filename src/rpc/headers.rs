@@ -6,65 +6,53 @@ use alloy_primitives::{Bytes, hex};
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{
-        BLOCK_HASH, Done, Failure, Handler, Method, Pages, THE_BLOCK, absent, required, told, verified,
-    },
+    method::{BLOCK_HASH, Done, Failure, Method, THE_BLOCK, absent, required, verified},
     params::Params,
     render,
 };
 use crate::{
-    engine::{BlockHeader, Level, TransactionPlace, View},
+    engine::{BlockHeader, TransactionPlace, View},
     trie::{Bits, Child, NodeStep, Trie, index_key, ordered_trie, parse_node},
     types::{HeaderForm, Receipt},
 };
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "ext_getRawBlockHeaderByHash",
-        aliases: &["rsk_getRawBlockHeaderByHash"],
-        params: &[BLOCK_HASH],
-        result: told("DATA or null"),
-        level: Level::Verified,
-        cost: 5,
-        pages: Pages::Any,
-        doc: told(
-            "RLP of a header as its hash covers it; from RSKIP-92 on without Merkle proof and coinbase.",
-        ),
-        handler: Handler::Read(|view, params| raw(by_hash(view, params)?)),
-    },
-    Method {
-        name: "ext_getRawBlockHeaderByNumber",
-        aliases: &["rsk_getRawBlockHeaderByNumber"],
-        params: &[THE_BLOCK],
-        result: told("DATA or null"),
-        level: Level::Verified,
-        cost: 5,
-        pages: Pages::Any,
-        doc: told("RLP of a header of the canonical chain."),
-        handler: Handler::Read(|view, params| raw(by_selector(view, params)?)),
-    },
-    Method {
-        name: "ext_getRawTransactionReceiptByHash",
-        aliases: &["rsk_getRawTransactionReceiptByHash"],
-        params: &[required("transactionHash", "HASH")],
-        result: told("DATA or null"),
-        level: Level::Verified,
-        cost: 20,
-        pages: Pages::Any,
-        doc: told("RLP of a receipt."),
-        handler: Handler::Read(raw_receipt),
-    },
-    Method {
-        name: "ext_getTransactionReceiptNodesByHash",
-        aliases: &["rsk_getTransactionReceiptNodesByHash"],
-        params: &[BLOCK_HASH, required("transactionHash", "HASH")],
-        result: told("array of DATA or null"),
-        level: Level::Verified,
-        cost: 20,
-        pages: Pages::Any,
-        doc: told("Trie nodes from the receipt up to the receipts root, in the reference node's order."),
-        handler: Handler::Read(receipt_nodes),
-    },
+    Method::read(
+        "ext_getRawBlockHeaderByHash",
+        &[BLOCK_HASH],
+        "DATA or null",
+        "RLP of a header as its hash covers it; from RSKIP-92 on without Merkle proof and coinbase.",
+        |view, params| raw(by_hash(view, params)?),
+    )
+    .costs(5)
+    .also(&["rsk_getRawBlockHeaderByHash"]),
+    Method::read(
+        "ext_getRawBlockHeaderByNumber",
+        &[THE_BLOCK],
+        "DATA or null",
+        "RLP of a header of the canonical chain.",
+        |view, params| raw(by_selector(view, params)?),
+    )
+    .costs(5)
+    .also(&["rsk_getRawBlockHeaderByNumber"]),
+    Method::read(
+        "ext_getRawTransactionReceiptByHash",
+        &[required("transactionHash", "HASH")],
+        "DATA or null",
+        "RLP of a receipt.",
+        raw_receipt,
+    )
+    .costs(20)
+    .also(&["rsk_getRawTransactionReceiptByHash"]),
+    Method::read(
+        "ext_getTransactionReceiptNodesByHash",
+        &[BLOCK_HASH, required("transactionHash", "HASH")],
+        "array of DATA or null",
+        "Trie nodes from the receipt up to the receipts root, in the reference node's order.",
+        receipt_nodes,
+    )
+    .costs(20)
+    .also(&["rsk_getTransactionReceiptNodesByHash"]),
 ];
 
 fn raw(header: Option<BlockHeader>) -> Result<Done, Failure> {

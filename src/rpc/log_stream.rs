@@ -56,7 +56,6 @@ impl LogStream {
     }
 
     /// Approximate bytes of the next piece.
-    #[must_use]
     pub fn next_bytes(&self) -> usize {
         self.blocks.next_bytes(PIECE)
     }

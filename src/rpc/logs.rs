@@ -9,27 +9,24 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{Done, Failure, Handler, LOG_FILTER, Method, Pages, told, verified},
+    method::{Done, Failure, LOG_FILTER, Method, verified},
     params::{BlockParam, Params, block_param, parse_address, parse_hash, tag_in_any_case},
 };
 use crate::{
     engine::{
-        FoundLog, Level, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, View, Watch, logs_by_hash, range_logs,
+        FoundLog, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, View, Watch, logs_by_hash, range_logs,
     },
     types::json::{Location, RpcLog},
 };
 
-pub(super) const METHODS: &[Method] = &[Method {
-    name: "eth_getLogs",
-    aliases: &[],
-    params: &[LOG_FILTER],
-    result: told("array of log objects"),
-    level: Level::Verified,
-    cost: 100,
-    pages: Pages::Any,
-    doc: told("Logs of a range of blocks, or of one block, by contract and topics."),
-    handler: Handler::Read(get_logs),
-}];
+pub(super) const METHODS: &[Method] = &[Method::read(
+    "eth_getLogs",
+    &[LOG_FILTER],
+    "array of log objects",
+    "Logs of a range of blocks, or of one block, by contract and topics.",
+    get_logs,
+)
+.costs(100)];
 
 /// Most addresses and topics of one filter.
 const MAX_TERMS: usize = 4_000;
@@ -198,7 +195,6 @@ pub fn range_failure(stop: RangeStop) -> Failure {
     }
 }
 
-/// A log object.
 pub(super) fn shown(found: &FoundLog, removed: bool) -> RpcLog {
     let at = Location {
         block_hash: found.block.hash,

@@ -182,6 +182,46 @@ impl Done {
 }
 
 impl Method {
+    /// The row of a method that only reads, which any page may call. Its answers are verified, and cost as much as reading
+    /// a block.
+    pub(super) const fn read(
+        name: &'static str,
+        params: &'static [Param],
+        result: &'static str,
+        doc: &'static str,
+        handler: Read,
+    ) -> Self {
+        let (result, doc, handler) = (told(result), told(doc), Handler::Read(handler));
+        let (level, pages) = (Level::Verified, Pages::Any);
+        Self { name, aliases: &[], params, result, level, cost: 10, pages, doc, handler }
+    }
+
+    /// As [`Self::read`], for an answer that is known without looking at the chain.
+    pub(super) const fn local(
+        name: &'static str,
+        params: &'static [Param],
+        result: &'static str,
+        doc: &'static str,
+        handler: Read,
+    ) -> Self {
+        Self { level: Level::Local, cost: 1, ..Self::read(name, params, result, doc, handler) }
+    }
+
+    /// The same row with another cost.
+    pub(super) const fn costs(self, cost: u32) -> Self {
+        Self { cost, ..self }
+    }
+
+    /// The same row with other names beside its own.
+    pub(super) const fn also(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// The same row for these pages.
+    pub(super) const fn pages(self, pages: Pages) -> Self {
+        Self { pages, ..self }
+    }
+
     /// How many parameters must be given.
     pub fn required(&self) -> usize {
         self.params.iter().filter(|p| p.required).count()
@@ -236,12 +276,10 @@ pub(super) const fn told(text: &'static str) -> &'static str {
     if cfg!(feature = "catalogue") { text } else { "" }
 }
 
-/// A required parameter.
 pub(super) const fn required(name: &'static str, kind: &'static str) -> Param {
     Param { name, kind, subject: Subject::Plain, required: true }
 }
 
-/// An optional parameter.
 pub(super) const fn optional(name: &'static str, kind: &'static str) -> Param {
     Param { name, kind, subject: Subject::Plain, required: false }
 }
@@ -253,12 +291,10 @@ impl Param {
     }
 }
 
-/// An account by its address.
 pub(super) const fn account_of(name: &'static str) -> Param {
     required(name, "ADDRESS").of(Subject::Account)
 }
 
-/// A contract by its address.
 pub(super) const fn contract_of(name: &'static str) -> Param {
     required(name, "ADDRESS").of(Subject::Contract)
 }
@@ -272,7 +308,6 @@ pub(super) const AT_BLOCK: Param = optional("block", "BLOCK").of(Subject::Block)
 /// The hash of the block that the method is about.
 pub(super) const BLOCK_HASH: Param = required("blockHash", "HASH").of(Subject::Block);
 
-/// A log filter.
 pub(super) const LOG_FILTER: Param = required("filter", "LOG_FILTER").of(Subject::Logs);
 
 /// The parameters of a call: the message, the block, and overrides of its state.
@@ -283,25 +318,16 @@ pub(super) const CALL: &[Param] = &[
 ];
 
 /// An answer at level `verified`.
-///
-/// # Errors
-/// Only if the value cannot be written as JSON.
 pub(super) fn verified<T: Serialize>(value: &T) -> Result<Done, Failure> {
     done(value, Level::Verified)
 }
 
 /// An answer at a given level.
-///
-/// # Errors
-/// Only if the value cannot be written as JSON.
 pub(super) fn done<T: Serialize>(value: &T, level: Level) -> Result<Done, Failure> {
     Ok(Done { value: serde_json::value::to_raw_value(value)?, level, effect: None })
 }
 
 /// The answer `null`: nothing is there according to the upstreams, which nothing proves.
-///
-/// # Errors
-/// As [`done`].
 pub(super) fn absent() -> Result<Done, Failure> {
     done(&(), Level::UnprovenAbsence)
 }

@@ -144,7 +144,6 @@ impl Poll {
         self.requests.first().filter(|_| matches!(self.kind, Kind::Host(_))).map(|request| &request.request)
     }
 
-    /// The upstream requests of the poll.
     pub(super) fn requests(&self) -> &[RoutedRequest] {
         &self.requests
     }

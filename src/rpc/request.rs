@@ -98,9 +98,6 @@ impl Request {
 
     /// Runs the request on a local chain: methods that read on the node's present snapshot, methods that write on the
     /// node.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
     #[cfg(feature = "local")]
     pub(super) fn run_on(&self, node: &mut dyn Node, interrupt: &dyn Fn() -> bool) -> Result<Done, Failure> {
         #[cfg(feature = "dev")]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::chain::numbered;
 use super::{
     blocks::by_selector,
-    method::{AT_BLOCK, Done, Failure, Handler, Method, Pages, absent, done, told, verified},
+    method::{AT_BLOCK, Done, Failure, Method, Pages, absent, done, verified},
     params::Params,
 };
 use crate::{
@@ -20,66 +20,49 @@ use crate::{
 };
 
 /// `rootlight_upstreams`.
-pub(super) const UPSTREAMS: Method = Method {
-    name: "rootlight_upstreams",
-    aliases: &[],
-    params: &[],
-    result: told("array of upstreams"),
-    level: Level::Local,
-    cost: 1,
-    pages: Pages::Named,
-    doc: told("Each upstream's state, what it offers, and its recorded misbehaviour."),
-    handler: Handler::Read(upstreams),
-};
+pub(super) const UPSTREAMS: Method = Method::local(
+    "rootlight_upstreams",
+    &[],
+    "array of upstreams",
+    "Each upstream's state, what it offers, and its recorded misbehaviour.",
+    upstreams,
+)
+.pages(Pages::Named);
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "rootlight_syncStatus",
-        aliases: &[],
-        params: &[],
-        result: told("sync status"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told(
-            "Progress of verification: `synced`; `startingBlock`, `currentBlock`, `highestBlock`; `headersPerSecond`, \
-             `secondsLeft`; `stale`: age of the head in seconds, if it is too old; `lowWork`: block, seconds and percent \
-             of a stretch below the work floor; `unclesComplete`; `start`: `checkpoint`, or `work` if no block is trusted, \
-             with `attackCost`, the least work that a forgery of this chain needs; `headersToProve`: stored headers of an \
-             earlier run whose work is still to be verified; `fault`.",
-        ),
-        handler: Handler::Read(sync_status),
-    },
+    Method::local(
+        "rootlight_syncStatus",
+        &[],
+        "sync status",
+        "Progress of verification: `synced`; `startingBlock`, `currentBlock`, `highestBlock`; \
+         `headersPerSecond`, `secondsLeft`; `stale`: age of the head in seconds, if it is too old; \
+         `lowWork`: block, seconds and percent of a stretch below the work floor; `unclesComplete`; \
+         `start`: `checkpoint`, or `work` if no block is trusted, with `attackCost`, the least work \
+         that a forgery of this chain needs; `headersToProve`: stored headers of an earlier run \
+         whose work is still to be verified; `fault`.",
+        sync_status,
+    ),
     UPSTREAMS,
-    Method {
-        name: "rootlight_checkpoint",
-        aliases: &[],
-        params: &[],
-        result: told("checkpoint or null"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told(
-            "The block from which everything else is proven: a trusted one, or one that the work above it supports.",
-        ),
-        handler: Handler::Read(checkpoint),
-    },
-    Method {
-        name: "rootlight_verification",
-        aliases: &[],
-        params: &[AT_BLOCK],
-        result: told("verification or null"),
-        level: Level::Verified,
-        cost: 5,
-        pages: Pages::Any,
-        doc: told(
-            "What an answer about a block rests on: `level`, `origin` (why its header is accepted), `canonical`, `depth`, \
-             `workOnTop`, `headerWork` since the start; `start`: `checkpoint`, or `work` if no block is trusted, with \
-             `attackCost`, the least work that a forgery of this block and those above it needs; \
-             `forkDetectionComplete`, `unclesProven`; `blockNumber`, `blockHash`.",
-        ),
-        handler: Handler::Read(verification),
-    },
+    Method::local(
+        "rootlight_checkpoint",
+        &[],
+        "checkpoint or null",
+        "The block from which everything else is proven: a trusted one, or one that the work above \
+         it supports.",
+        checkpoint,
+    ),
+    Method::read(
+        "rootlight_verification",
+        &[AT_BLOCK],
+        "verification or null",
+        "What an answer about a block rests on: `level`, `origin` (why its header is accepted), \
+         `canonical`, `depth`, `workOnTop`, `headerWork` since the start; `start`: `checkpoint`, or \
+         `work` if no block is trusted, with `attackCost`, the least work that a forgery of this \
+         block and those above it needs; `forkDetectionComplete`, `unclesProven`; `blockNumber`, \
+         `blockHash`.",
+        verification,
+    )
+    .costs(5),
 ];
 
 fn quantity(value: u64) -> String {
@@ -165,7 +148,6 @@ fn light_status(light: &dyn LightStatus) -> SyncStatus {
     }
 }
 
-/// What the chain starts from.
 fn start_of(light: &dyn LightStatus) -> &'static str {
     if light.is_by_work() { "work" } else { "checkpoint" }
 }

@@ -7,14 +7,11 @@ use serde::Serialize;
 
 use super::{
     lookup::{require, state_failure},
-    method::{
-        AT_BLOCK, Done, Failure, Handler, Method, Pages, Param, account_of, contract_of, required, told,
-        verified,
-    },
+    method::{AT_BLOCK, Done, Failure, Method, Param, account_of, contract_of, required, verified},
     params::{BlockParam, Params},
 };
 use crate::{
-    engine::{BlockHeader, Level, View},
+    engine::{BlockHeader, View},
     state::{AccountState, StateError, StateKey, StateReader, keys},
     trie,
     types::json::Quantity,
@@ -26,74 +23,29 @@ const SLOT: &[Param] = &[contract_of("address"), required("position", "QUANTITY"
 const PROOF: &[Param] = &[contract_of("address"), required("storageKeys", "array of HASH"), AT_BLOCK];
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "eth_getBalance",
-        aliases: &[],
-        params: ACCOUNT,
-        result: told("QUANTITY"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("Balance of an account in wei."),
-        handler: Handler::Read(|view, params| verified(&Quantity(account(view, params)?.balance))),
-    },
-    Method {
-        name: "eth_getTransactionCount",
-        aliases: &[],
-        params: ACCOUNT,
-        result: told("QUANTITY"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("Nonce of an account."),
-        handler: Handler::Read(nonce),
-    },
-    Method {
-        name: "eth_getCode",
-        aliases: &[],
-        params: CODE,
-        result: told("DATA"),
-        level: Level::Verified,
-        cost: 20,
-        pages: Pages::Any,
-        doc: told("Code of a contract."),
-        handler: Handler::Read(code),
-    },
-    Method {
-        name: "eth_getStorageAt",
-        aliases: &[],
-        params: SLOT,
-        result: told("DATA, 32 bytes"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("A storage cell of a contract."),
-        handler: Handler::Read(storage),
-    },
-    Method {
-        name: "ext_getStorageBytesAt",
-        aliases: &["rsk_getStorageBytesAt"],
-        params: SLOT,
-        result: told("DATA"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told(
-            "A storage cell as it is stored: without leading zeros; longer values of native contracts are complete.",
-        ),
-        handler: Handler::Read(storage_bytes),
-    },
-    Method {
-        name: "eth_getProof",
-        aliases: &[],
-        params: PROOF,
-        result: told("account proof object"),
-        level: Level::Verified,
-        cost: 30,
-        pages: Pages::Any,
-        doc: told("Account and storage cells with their trie nodes (EIP-1186), absence included."),
-        handler: Handler::Read(proof),
-    },
+    Method::read("eth_getBalance", ACCOUNT, "QUANTITY", "Balance of an account in wei.", |view, params| {
+        verified(&Quantity(account(view, params)?.balance))
+    }),
+    Method::read("eth_getTransactionCount", ACCOUNT, "QUANTITY", "Nonce of an account.", nonce),
+    Method::read("eth_getCode", CODE, "DATA", "Code of a contract.", code).costs(20),
+    Method::read("eth_getStorageAt", SLOT, "DATA, 32 bytes", "A storage cell of a contract.", storage),
+    Method::read(
+        "ext_getStorageBytesAt",
+        SLOT,
+        "DATA",
+        "A storage cell as it is stored: without leading zeros; longer values of native contracts are \
+         complete.",
+        storage_bytes,
+    )
+    .also(&["rsk_getStorageBytesAt"]),
+    Method::read(
+        "eth_getProof",
+        PROOF,
+        "account proof object",
+        "Account and storage cells with their trie nodes (EIP-1186), absence included.",
+        proof,
+    )
+    .costs(30),
 ];
 
 /// The account that the reference node reports for an address without one; the code hash is zero.

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::{
     blocks, call, chain, filters, headers, logs,
-    method::{Done, Failure, Handler, Method, Pages, done, told},
+    method::{Done, Failure, Method, done},
     params::Params,
     raw_transaction, state, transactions,
 };
@@ -65,23 +65,13 @@ pub fn methods() -> impl Iterator<Item = &'static Method> {
 }
 
 /// The method that lists the namespaces.
-pub(super) const MODULES: Method = Method {
-    name: "rpc_modules",
-    aliases: &[],
-    params: &[],
-    result: told("map of namespace to version"),
-    level: Level::Local,
-    cost: 1,
-    pages: Pages::Any,
-    doc: told("The namespaces served."),
-    handler: Handler::Read(modules),
-};
+pub(super) const MODULES: Method =
+    Method::local("rpc_modules", &[], "map of namespace to version", "The namespaces served.", modules);
 
 fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     modules_of(methods())
 }
 
-/// The namespaces of these methods.
 pub(super) fn modules_of(methods: impl Iterator<Item = &'static Method>) -> Result<Done, Failure> {
     let names = methods.flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
     let mut namespaces: Vec<&'static str> = Vec::new();
@@ -107,7 +97,7 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     use super::*;
-    use crate::rpc::method::Subject;
+    use crate::rpc::method::{Handler, Pages, Subject};
 
     #[test]
     fn names_are_unique_and_required_parameters_come_first() {

@@ -4,8 +4,7 @@ use super::{
     blocks::{by_hash, by_selector},
     error::ParamError,
     method::{
-        BLOCK_HASH, Done, Failure, Handler, Method, Pages, Param, THE_BLOCK, absent, done, optional,
-        required, told, verified,
+        BLOCK_HASH, Done, Failure, Method, Param, THE_BLOCK, absent, done, optional, required, verified,
     },
     params::Params,
     render, signed,
@@ -20,65 +19,45 @@ const HASH_INDEX: &[Param] = &[BLOCK_HASH, required("index", "QUANTITY")];
 const BLOCK_INDEX: &[Param] = &[THE_BLOCK, required("index", "QUANTITY")];
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "eth_getTransactionByHash",
-        aliases: &[],
-        params: TRANSACTION,
-        result: told("transaction object or null"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told(
-            "A transaction of the canonical chain, or a pending one. If the signed transaction is given too, the nonce of its sender can prove that it is not mined yet.",
-        ),
-        handler: Handler::Read(by_transaction_hash),
-    },
-    Method {
-        name: "eth_getTransactionByBlockHashAndIndex",
-        aliases: &[],
-        params: HASH_INDEX,
-        result: told("transaction object or null"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("A transaction by its place in a block."),
-        handler: Handler::Read(|view, params| at_index(view, by_hash(view, params)?, params)),
-    },
-    Method {
-        name: "eth_getTransactionByBlockNumberAndIndex",
-        aliases: &[],
-        params: BLOCK_INDEX,
-        result: told("transaction object or null"),
-        level: Level::Verified,
-        cost: 10,
-        pages: Pages::Any,
-        doc: told("A transaction by its place in a block."),
-        handler: Handler::Read(|view, params| at_index(view, by_selector(view, params)?, params)),
-    },
-    Method {
-        name: "eth_getTransactionReceipt",
-        aliases: &[],
-        params: TRANSACTION,
-        result: told("receipt object or null"),
-        level: Level::Verified,
-        cost: 20,
-        pages: Pages::Any,
-        doc: told(
-            "The receipt of a mined transaction, proven with all receipts of its block. If the signed transaction is given too, the nonce of its sender can prove that there is none yet.",
-        ),
-        handler: Handler::Read(receipt),
-    },
-    Method {
-        name: "eth_getBlockReceipts",
-        aliases: &[],
-        params: &[THE_BLOCK],
-        result: told("array of receipt objects or null"),
-        level: Level::Verified,
-        cost: 30,
-        pages: Pages::Any,
-        doc: told("All receipts of a block."),
-        handler: Handler::Read(block_receipts),
-    },
+    Method::read(
+        "eth_getTransactionByHash",
+        TRANSACTION,
+        "transaction object or null",
+        "A transaction of the canonical chain, or a pending one. If the signed transaction is given \
+         too, the nonce of its sender can prove that it is not mined yet.",
+        by_transaction_hash,
+    ),
+    Method::read(
+        "eth_getTransactionByBlockHashAndIndex",
+        HASH_INDEX,
+        "transaction object or null",
+        "A transaction by its place in a block.",
+        |view, params| at_index(view, by_hash(view, params)?, params),
+    ),
+    Method::read(
+        "eth_getTransactionByBlockNumberAndIndex",
+        BLOCK_INDEX,
+        "transaction object or null",
+        "A transaction by its place in a block.",
+        |view, params| at_index(view, by_selector(view, params)?, params),
+    ),
+    Method::read(
+        "eth_getTransactionReceipt",
+        TRANSACTION,
+        "receipt object or null",
+        "The receipt of a mined transaction, proven with all receipts of its block. If the signed \
+         transaction is given too, the nonce of its sender can prove that there is none yet.",
+        receipt,
+    )
+    .costs(20),
+    Method::read(
+        "eth_getBlockReceipts",
+        &[THE_BLOCK],
+        "array of receipt objects or null",
+        "All receipts of a block.",
+        block_receipts,
+    )
+    .costs(30),
 ];
 
 fn at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {

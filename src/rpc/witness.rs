@@ -12,11 +12,11 @@ use super::{
     call::keys_of_call,
     envelope::MAX_RESPONSE,
     lookup::{find, require, state_failure},
-    method::{BLOCK_HASH, CALL, Done, Failure, Handler, Method, Pages, absent, optional, told, verified},
+    method::{BLOCK_HASH, CALL, Done, Failure, Method, absent, optional, verified},
     params::{BlockParam, Params},
 };
 use crate::{
-    engine::{BlockHeader, Level, Refusal, Stop, View},
+    engine::{BlockHeader, Refusal, Stop, View},
     exec::{BlockObserver, FrameStart, Inspector},
     state::{Access, AccessKey, StateError, StateKey, StateReader, keys},
 };
@@ -26,30 +26,24 @@ use crate::{
 pub const MAX_WITNESS_BYTES: usize = MAX_RESPONSE / 2;
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "rootlight_getWitness",
-        aliases: &[],
-        params: CALL,
-        result: told("witness: trie nodes and values that prove what the call reads"),
-        level: Level::Verified,
-        cost: 100,
-        pages: Pages::Any,
-        doc: told("Proof of all state that eth_call with the same parameters reads, in one response."),
-        handler: Handler::Read(of_call),
-    },
-    Method {
-        name: "rootlight_getBlockWitness",
-        aliases: &[],
-        params: &[BLOCK_HASH, optional("transactionIndex", "QUANTITY"), optional("wholeStorage", "BOOLEAN")],
-        result: told("witness of the parent's state, or null"),
-        level: Level::Verified,
-        cost: 300,
-        pages: Pages::Any,
-        doc: told(
-            "Proof of all state of the parent that a block's transactions, up to an index, read and write; on request also of the whole storage of the contracts they call, which instruction traces list.",
-        ),
-        handler: Handler::Read(of_block),
-    },
+    Method::read(
+        "rootlight_getWitness",
+        CALL,
+        "witness: trie nodes and values that prove what the call reads",
+        "Proof of all state that eth_call with the same parameters reads, in one response.",
+        of_call,
+    )
+    .costs(100),
+    Method::read(
+        "rootlight_getBlockWitness",
+        &[BLOCK_HASH, optional("transactionIndex", "QUANTITY"), optional("wholeStorage", "BOOLEAN")],
+        "witness of the parent's state, or null",
+        "Proof of all state of the parent that a block's transactions, up to an index, read and \
+         write; on request also of the whole storage of the contracts they call, which instruction \
+         traces list.",
+        of_block,
+    )
+    .costs(300),
 ];
 
 #[derive(Serialize)]

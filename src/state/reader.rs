@@ -47,25 +47,21 @@ impl AccountState {
 /// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum StateError {
     /// The data is not available. It has to be fetched and proven.
     #[error("state is missing: {0:?}")]
     Missing(StateKey),
     /// The root commits to data that is invalid. Fetching it again does not help.
     #[error("state at {key:?} is corrupt: {fault}")]
-    Corrupt {
-        /// The key that was read.
-        key: StateKey,
-        /// The fault of the data.
-        fault: Corrupt,
-    },
+    Corrupt { key: StateKey, fault: Corrupt },
 }
 
 /// The fault of data that has the right hash.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum Corrupt {
-    /// A trie node does not parse.
     #[error("trie node: {0}")]
     Node(alloc::string::String),
     /// An account does not parse.

@@ -129,7 +129,6 @@ impl BitPath {
         path
     }
 
-    /// Appends one bit.
     pub(crate) fn push(&mut self, bit: bool) {
         let used = self.len % 8;
         if used == 0 {

@@ -24,7 +24,6 @@ enum Known<'t> {
 
 impl Trie {
     /// The nodes of this trie by their hashes.
-    #[must_use]
     pub fn nodes(&self) -> TrieNodes<'_> {
         let root = self.top.as_deref().map(|top| (top.hash(), Known::Node(top)));
         TrieNodes { known: RefCell::new(root.into_iter().collect()) }

@@ -55,8 +55,8 @@ impl fmt::Display for Place {
 /// The rule of the node format (RSKIP-107) that the bytes break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum NodeRule {
-    /// There are no bytes.
     #[error("no bytes")]
     Empty,
     /// The node has more bytes than [`MAX_NODE_BYTES`].
@@ -65,10 +65,8 @@ pub enum NodeRule {
     /// The two top bits of the flags are not 01.
     #[error("flags {0:#04x}: the version bits must be 01")]
     Version(u8),
-    /// The bytes end inside a field.
     #[error("{0}: bytes end too early")]
     Truncated(Field),
-    /// A varint is not in its shortest form.
     #[error("{0}: varint {1} is not in its shortest form")]
     VarintNotMinimal(Field, u64),
     /// The path length is written as a varint although it has a one-byte code or is zero.
@@ -77,16 +75,13 @@ pub enum NodeRule {
     /// The path is longer than [`MAX_PATH_BITS`].
     #[error("shared path: {0} bits, at most {MAX_PATH_BITS}")]
     PathTooLong(u64),
-    /// The padding after the last bit of the path is not zero.
     #[error("shared path: last byte {0:#04x} has bits set after the path's end")]
     PathPadding(u8),
-    /// A child is flagged as embedded but not as present.
     #[error("{0}: flagged as embedded but not present")]
     EmbeddedWithoutChild(Field),
     /// An embedded child is longer than [`MAX_EMBEDDED_BYTES`].
     #[error("{0}: {1} bytes embedded, at most {MAX_EMBEDDED_BYTES}")]
     EmbeddedTooLong(Field, u8),
-    /// An embedded child has children.
     #[error("{0}: an embedded node must not have children")]
     EmbeddedWithChildren(Field),
     /// A value inside the node is longer than [`MAX_INLINE_VALUE`].

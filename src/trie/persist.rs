@@ -16,25 +16,20 @@ use thiserror::Error;
 /// Why a stored trie cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum LoadError {
     /// A node or value is missing or invalid.
     #[error(transparent)]
     Walk(#[from] WalkError),
     /// The bytes stored under a hash have another hash.
     #[error("bytes stored as {expected} hash to {found}")]
-    Hash {
-        /// The hash under which they are stored.
-        expected: B256,
-        /// The hash that they have.
-        found: B256,
-    },
+    Hash { expected: B256, found: B256 },
     /// The keys of the trie are longer than [`MAX_PATH_BITS`].
     #[error("{0}: keys of more than {MAX_PATH_BITS} bits")]
     TooDeep(B256),
     /// A node has neither a value nor children. No valid trie contains such a node.
     #[error("{0}: a node with neither a value nor children")]
     Empty(B256),
-    /// The caller interrupted the reading.
     #[error("reading the state was interrupted")]
     Interrupted,
 }

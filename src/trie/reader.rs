@@ -11,7 +11,6 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// The next byte.
     pub(super) fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;

@@ -14,29 +14,20 @@ use thiserror::Error;
 /// A receipt proof is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ReceiptProofError {
     /// The nodes do not verify, or the receipt is not the one that the leaf commits to.
     #[error(transparent)]
     Proof(#[from] ProofError),
-    /// There is no receipt with this index.
     #[error("no receipt {0} under the root")]
     Absent(u64),
-    /// The leaf holds another value than the receipt.
     #[error("the leaf holds another value than the receipt")]
     OtherValue,
-    /// A node is not a child of the one above it.
     #[error("node {index} is not a child of the next one towards the root")]
-    Unlinked {
-        /// Which node, counted in the order given.
-        index: usize,
-    },
+    Unlinked { index: usize },
     /// The path from the root to the leaf is not a whole number of bytes.
     #[error("the key has {bits} bits, not whole bytes")]
-    KeyNotWholeBytes {
-        /// Bits of the path.
-        bits: usize,
-    },
-    /// The key is not the RLP of an index.
+    KeyNotWholeBytes { bits: usize },
     #[error("the key is not the RLP of an index")]
     KeyNotAnIndex,
 }

@@ -56,28 +56,17 @@ pub struct FoundNode {
 /// A lookup cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum WalkError {
     /// The source does not have this node or long value.
     #[error("node or value {0} is missing")]
     Missing(B256),
     /// The source holds bytes that do not parse as a node.
     #[error("{hash}: {error}")]
-    Bad {
-        /// Hash of the bytes.
-        hash: B256,
-        /// The rule that they break.
-        error: NodeError,
-    },
+    Bad { hash: B256, error: NodeError },
     /// The source holds a long value whose length is not the one stated in the node.
     #[error("value {hash} has {found} bytes, the node says {expected}")]
-    ValueLength {
-        /// Hash of the value.
-        hash: B256,
-        /// Length in the node.
-        expected: u32,
-        /// Length of the value.
-        found: usize,
-    },
+    ValueLength { hash: B256, expected: u32, found: usize },
 }
 
 /// A node on the way of a look-up, from which a look-up of a longer key with the same beginning can go on.

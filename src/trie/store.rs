@@ -18,11 +18,10 @@ pub trait TrieStore: NodeSource + Debug + Send + Sync {
 /// Why a store does not give a node or long value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum StoreFault {
-    /// It has no entry with this key.
     #[error("it has no entry with this key")]
     Absent,
-    /// The bytes under this key have another hash.
     #[error("the bytes under this key have another hash: the store is damaged")]
     Mismatch,
     /// The database reports an error.

@@ -35,7 +35,6 @@ impl FirstError {
         }
     }
 
-    /// Fails if a field had an error.
     pub(crate) fn done(self) -> Result<(), FieldError> {
         self.0.map_or(Ok(()), Err)
     }
@@ -44,6 +43,7 @@ impl FirstError {
 /// The encoding rules of fields.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum FieldRule {
     /// The RLP item is malformed or not in its shortest form.
     #[error("malformed RLP: {0}")]
@@ -53,29 +53,12 @@ pub enum FieldRule {
     Trailing(usize),
     /// The list has a different number of items than the object has fields.
     #[error("{found} items, expected {expected}")]
-    Items {
-        /// Number of items the object has.
-        expected: usize,
-        /// Number of items in the input.
-        found: usize,
-    },
+    Items { expected: usize, found: usize },
     /// A field of fixed length has another length.
     #[error("{found} bytes, expected {expected}")]
-    Length {
-        /// Bytes the field has.
-        expected: usize,
-        /// Bytes in the input.
-        found: usize,
-    },
-    /// The field is longer than its limit.
+    Length { expected: usize, found: usize },
     #[error("{found} bytes, at most {limit}")]
-    TooLong {
-        /// Most bytes the field may have.
-        limit: usize,
-        /// Bytes in the input.
-        found: usize,
-    },
-    /// The number does not fit.
+    TooLong { limit: usize, found: usize },
     #[error("number of more than {0} bits")]
     TooLarge(u32),
     /// The number has leading zero bytes where its encoding allows none.
@@ -89,12 +72,7 @@ pub enum FieldRule {
     OddLength,
     /// The value is not the one that the rules at this height demand.
     #[error("value {found}, expected {expected}")]
-    Value {
-        /// The only allowed value.
-        expected: u64,
-        /// The value in the input.
-        found: u64,
-    },
+    Value { expected: u64, found: u64 },
     /// Two fields that must agree differ.
     #[error("does not agree with {0}")]
     Disagrees(&'static str),
@@ -110,7 +88,6 @@ pub enum FieldRule {
     /// The JSON field is an array of more elements than a block can have.
     #[error("more than {0} elements")]
     TooMany(usize),
-    /// The JSON field is not an array.
     #[error("not an array")]
     NotAnArray,
 }

@@ -146,6 +146,7 @@ pub struct HeaderHashes {
 /// Why bytes do not decode as a header, or why a header has no hash for merged mining.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum HeaderError {
     /// A field breaks a rule.
     #[error(transparent)]
@@ -153,9 +154,7 @@ pub enum HeaderError {
     /// No form of a header at this height has this number of items.
     #[error("header {number}: {found} items, expected {base} without or {} with mining fields", base.saturating_add(3))]
     Items {
-        /// Block number stated in the input.
         number: u64,
-        /// Number of items in the input.
         found: usize,
         /// Number of items of a header at this height without mining fields.
         base: usize,

@@ -11,7 +11,6 @@ use super::rlp::{ListBuf, Reader, fixed, uint, uint63};
 
 /// Most items of a header: version 2 with all mining fields.
 const MAX_ITEMS: usize = 23;
-/// Fewest items of a header.
 const MIN_ITEMS: usize = 16;
 /// Position of the block number.
 const NUMBER_ITEM: usize = 8;

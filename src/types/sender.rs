@@ -9,19 +9,14 @@ use super::transaction::Transaction;
 /// Why a transaction has no valid sender.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum SenderError {
     /// `v` is not 27, 28 or 35/36 + 2 * chain id.
     #[error("transaction.v: {0} is not a signature's v")]
     V(u8),
     /// The transaction was signed for another chain.
     #[error("transaction.v: chain id {found}, expected {expected}")]
-    ChainId {
-        /// The network's chain id.
-        expected: u64,
-        /// The chain id that was signed.
-        found: u64,
-    },
-    /// `s` is half the group order or more.
+    ChainId { expected: u64, found: u64 },
     #[error("transaction.s: not in the lower half of the group order")]
     HighS,
     /// `r` or `s` is out of range, or no curve point belongs to them.

@@ -96,7 +96,6 @@ impl From<HeaderFact> for Fact {
 
 impl Fact {
     /// The fact in words; large facts have several findings.
-    #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let one = |what: &str, value: &dyn fmt::Display, rule| vec![finding(what, value, rule)];
         match self {

@@ -39,7 +39,6 @@ impl HeaderRules {
         Self { checked, need_parent }
     }
 
-    /// Adds the rules on the seal.
     pub(super) fn sealed(&mut self, seal: Seal) {
         self.checked.extend_from_slice(match seal {
             Seal::MergedMining => &["target", "coinbaseCommitment", "merkleProof"],

@@ -9,17 +9,15 @@ pub const MAX_INPUT_BYTES: usize = 64 * 1024 * 1024;
 /// Why a document cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum InputError {
-    /// The document is too long.
     #[error("{0} bytes; at most {MAX_INPUT_BYTES} are accepted")]
     TooLong(usize),
     /// The document has no bytes, or only white space.
     #[error("the input is empty")]
     Empty,
-    /// The document is neither hex nor JSON.
     #[error("neither hex nor JSON: {0}")]
     Form(String),
-    /// The document is a JSON-RPC response with an error.
     #[error("the JSON-RPC response is an error: {0}")]
     RpcError(String),
     /// The document is a JSON-RPC response without a result, or with `null`.

@@ -176,19 +176,16 @@ impl Report {
     }
 
     /// Whether every check passed.
-    #[must_use]
     pub const fn verified(&self) -> bool {
         self.failed.is_none()
     }
 
     /// The proven facts in words.
-    #[must_use]
     pub fn proven(&self) -> Vec<Finding> {
         self.facts.iter().flat_map(Fact::findings).collect()
     }
 
     /// The proven values by name, in order. Numbers are decimal, bytes and hashes are `0x` hexadecimal.
-    #[must_use]
     pub fn values(&self) -> Vec<(String, String)> {
         let mut values = Vec::new();
         self.facts.iter().for_each(|fact| fact.put_values(&mut values));
@@ -196,7 +193,6 @@ impl Report {
     }
 
     /// The proven value with this name (see [`Self::values`]).
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<String> {
         self.values().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }

@@ -12,7 +12,6 @@ pub enum RootKind {
 }
 
 impl RootKind {
-    /// The name of the field.
     pub(super) const fn field(self) -> &'static str {
         match self {
             Self::State => "stateRoot",

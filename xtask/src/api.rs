@@ -58,7 +58,6 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
     Err(faults.join("\n"))
 }
 
-/// Writes the lists.
 fn write(log: &mut Log) -> Outcome {
     document(log)?;
     let mut total = 0;

@@ -60,7 +60,6 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// Builds both.
     pub(crate) fn new(log: &mut Log) -> Result<Self, String> {
         program(log)?;
         Ok(Self { token: compile(log)? })

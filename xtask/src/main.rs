@@ -33,7 +33,7 @@ cargo xtask <task>
 
   test [--quick|--full] [-v] [PART..]
                                install what is missing, then run every check; --quick runs those that every commit
-                               passes; --full adds cargo-deny, longer forms of tests that draw their input, and tests
+                               passes; --full adds longer forms of tests that draw their input, and tests
                                with web3.js, cast and hardhat (parts: cargo xtask test --list); -v runs one step at a
                                time and shows the output of each command
   instructions [--write]       count the instructions of hot paths and compare them with bench/instructions.txt

@@ -129,7 +129,6 @@ impl Log {
         Ok(Self { file, path, shown })
     }
 
-    /// The path of the log file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -78,7 +78,7 @@ const LAST: [Part; 3] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 17] = [
+const FULL: [Part; 16] = [
     part("tests: long runs", long_runs),
     part("tests: whole service", whole_service),
     part("wasm: reproducible", wasm::reproducible),
@@ -91,7 +91,6 @@ const FULL: [Part; 17] = [
     part("tests: page in the program", page::test_embedded),
     part("tests: admin page", page::test_admin),
     part("documentation: features", features::documentation),
-    part("cargo-deny", dependencies::deny),
     part("oldest compiler", oldest_compiler),
     part("other systems", other_systems),
     part("packages: dry run", packages::dry_run),
@@ -247,7 +246,6 @@ fn lower_priority() {
     let _ = thread.and_then(|thread| crate::shell::ask("renice", &["-n", "10", "-p", &thread]));
 }
 
-/// Runs the selected checks.
 fn check(run: &Run, options: &Options, parts: &[Part]) {
     for part in parts.iter().filter(|part| options.wants(part)) {
         run.step(part.name, part.work);
@@ -299,7 +297,6 @@ fn lint(log: &mut Log) -> Outcome {
 /// Makes warnings of clippy errors.
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
 
-/// Lints the workspace with all that it has.
 fn lint_workspace(log: &mut Log) -> Outcome {
     let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets");
     let clippy = clippy.args(&["--features", "rootlight-wasm/dev,rootlight-bench/instructions"]);

@@ -198,7 +198,7 @@ pub(crate) fn cargo_fuzz(log: &mut Log) -> Outcome {
     install(log, "cargo-fuzz", "cargo-fuzz", CARGO_FUZZ)
 }
 
-/// Installs cargo-deny, for `cargo xtask test --full`.
+/// Installs cargo-deny.
 pub(crate) fn cargo_deny(log: &mut Log) -> Outcome {
     install(log, "cargo-deny", "cargo-deny", CARGO_DENY)
 }

@@ -206,7 +206,6 @@ pub(crate) fn flags() -> String {
     flags
 }
 
-/// Optimises a module in place.
 fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
     let small = module.with_extension("opt");
     let tool = Cmd::new("node pkg/node_modules/binaryen/bin/wasm-opt").args(&FEATURES).args(&PASSES);

@@ -94,7 +94,6 @@ impl Fleet {
         }
     }
 
-    /// The stations of a kind.
     fn range(&self, kind: Kind) -> std::ops::Range<usize> {
         let before = Kind::ALL.iter().take_while(|other| **other != kind);
         let first: usize = before.map(|other| self.count(*other)).sum();
@@ -114,7 +113,6 @@ impl Fleet {
         self.range(kind).start + sequence.below(self.count(kind))
     }
 
-    /// The steps of a request.
     fn steps(&self, costs: &Costs, sequence: &mut Sequence) -> Vec<Step> {
         let front_end = self.any(Kind::FrontEnd, sequence);
         let there = Step::Wait(Time::Constant(costs.network / 2.0));
@@ -144,21 +142,18 @@ impl Fleet {
     }
 
     /// Lets requests arrive at this rate per second.
-    #[must_use]
     pub fn load(&self, costs: &Costs, rate: f64) -> Outcome {
         let mut sequence = Sequence::new(17);
         run(&self.stations(), rate, REQUESTS, &mut sequence, |sequence| self.steps(costs, sequence))
     }
 
     /// The share of their time in which the stations of a kind work, on average.
-    #[must_use]
     pub fn busy(&self, outcome: &Outcome, kind: Kind) -> f64 {
         let busy = outcome.busy.get(self.range(kind)).unwrap_or_default();
         busy.iter().sum::<f64>() / busy.len() as f64
     }
 
     /// The busiest kind of stations, and the share of their time in which they work.
-    #[must_use]
     pub fn busiest(&self, outcome: &Outcome) -> (Kind, f64) {
         let busy = Kind::ALL.map(|kind| (kind, self.busy(outcome, kind)));
         busy.into_iter().fold((Kind::FrontEnd, 0.0), |most, one| if one.1 > most.1 { one } else { most })
@@ -178,14 +173,12 @@ impl Fleet {
     }
 
     /// The rate that no queueing could exceed.
-    #[must_use]
     pub fn bound(&self, costs: &Costs) -> f64 {
         let bound = |kind| (self.count(kind) * self.servers(kind)) as f64 / Self::demand(costs, kind);
         Kind::ALL.into_iter().map(bound).fold(f64::INFINITY, f64::min)
     }
 
     /// The highest rate at which the 99th percentile is at most [`LIMIT`] and no part is busier than [`FULL`].
-    #[must_use]
     pub fn capacity(&self, costs: &Costs) -> f64 {
         let (mut bears, mut fails) = (0.0, self.bound(costs) * 1.05);
         for _ in 0..9 {

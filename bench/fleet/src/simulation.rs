@@ -56,14 +56,12 @@ pub struct Outcome {
 
 impl Outcome {
     /// The time that this share of the requests does not exceed, from 0 to 1.
-    #[must_use]
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.times.len().saturating_sub(1);
         self.times.get((last as f64 * share) as usize).copied().unwrap_or(f64::NAN)
     }
 
     /// The mean time of a request.
-    #[must_use]
     pub fn mean(&self) -> f64 {
         self.times.iter().sum::<f64>() / self.times.len() as f64
     }

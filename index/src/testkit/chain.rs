@@ -29,7 +29,6 @@ impl Maker {
     }
 
     /// The network.
-    #[must_use]
     pub const fn network(&self) -> &Network {
         &self.network
     }
@@ -38,7 +37,6 @@ impl Maker {
     ///
     /// # Panics
     /// The parts do not match, which is a mistake here.
-    #[must_use]
     pub fn block(&self, number: u64, parent: B256, content: Content) -> SourceBlock {
         let transactions: Vec<Transaction> = (0..content.len() as u64)
             .map(|index| Transaction {
@@ -90,7 +88,6 @@ impl Maker {
     }
 
     /// Blocks from one height to another, both included, with the content that a function gives.
-    #[must_use]
     pub fn chain(
         &self,
         from: u64,

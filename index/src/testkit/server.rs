@@ -144,7 +144,6 @@ impl PostgresServer {
     }
 
     /// The address of a database over TCP, for a server with TLS.
-    #[must_use]
     pub fn tls_address(&self, database: &str) -> String {
         format!("postgres://{USER}@localhost:{}/{database}?sslmode=require", self.port)
     }
@@ -153,7 +152,6 @@ impl PostgresServer {
     ///
     /// # Panics
     /// The copy cannot be made, or its server does not start.
-    #[must_use]
     pub fn replica(&self) -> Self {
         let replica = Self::without_data(self.programs.clone(), &[], PORT);
         let small = |server: &Self| server.folder.path().join("small").display().to_string();
@@ -179,7 +177,6 @@ impl PostgresServer {
         replica
     }
 
-    /// Makes the files of a server.
     fn prepare(settings: &[&str], port: u16) -> Option<Self> {
         let Some(programs) = programs() else {
             assert!(
@@ -229,7 +226,6 @@ impl PostgresServer {
     }
 
     /// The folder of the data.
-    #[must_use]
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -331,7 +327,6 @@ impl PostgresServer {
     }
 
     /// Processor time of the server's processes since its start, as far as /proc shows it; it is counted in steps of 10 ms.
-    #[must_use]
     pub fn processor_time(&self) -> Duration {
         let id = self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Child::id);
         let Some(id) = id else { return Duration::ZERO };
@@ -341,7 +336,6 @@ impl PostgresServer {
     }
 
     /// The server's log.
-    #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -377,7 +371,6 @@ impl PostgresServer {
     }
 
     /// The address of a database.
-    #[must_use]
     pub fn address(&self, database: &str) -> String {
         let folder = encoded(self.folder.path());
         format!("postgres://{USER}@{folder}:{}/{database}", self.port)

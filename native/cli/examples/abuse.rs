@@ -101,7 +101,6 @@ fn measure(binary: &str, wanted: &[&str]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The outcome of one abuse.
 struct Outcome {
     /// Whether all limits hold.
     is_good: bool,

@@ -64,7 +64,6 @@ impl ShownAccounts {
     }
 }
 
-/// Prints accounts, keys and endpoints.
 pub(super) fn print(network: &Network, accounts: &ShownAccounts, endpoints: &Endpoints) {
     say!("Rootlight {}: a Rootstock development chain", env!("CARGO_PKG_VERSION"));
     accounts.print();

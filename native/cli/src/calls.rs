@@ -59,7 +59,6 @@ fn revert_codes() -> impl clap::builder::TypedValueParser<Value = i32> {
 
 impl CallArgs {
     /// Returns the call policy that these flags describe.
-    #[must_use]
     pub fn policy(&self) -> CallPolicy {
         let since = |release| self.compat.is_none_or(|compat| compat >= release);
         CallPolicy {

@@ -86,7 +86,6 @@ async fn list(
     Ok(())
 }
 
-/// A key as a member of a list.
 fn member(key: &Listed) -> Result<String, CommandError> {
     let text = serde_json::to_string_pretty(key).map_err(CommandError::failed)?;
     let mut indented = String::with_capacity(text.len());

@@ -18,7 +18,6 @@ pub(super) fn is_wanted(args: &LightArgs) -> bool {
     args.discovery || (args.upstream.is_empty() && args.peer.is_empty())
 }
 
-/// The peer-to-peer network of a chain.
 pub(super) fn peer_network(network: &Network) -> Result<PeerNetwork, CommandError> {
     PeerNetwork::of(network).ok_or_else(|| {
         CommandError::Usage(format!(

@@ -25,7 +25,6 @@ impl CommandError {
         Self::Failed(error.to_string())
     }
 
-    /// The exit code of the program.
     pub(super) fn code(&self) -> ExitCode {
         match self {
             Self::Usage(_) => ExitCode::from(2),

@@ -23,7 +23,6 @@ const SETTLE: Duration = Duration::from_secs(10);
 /// Interval between lines about progress.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Loads an index.
 pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     let database = Database::parse(&args.index, rustls::ClientConfig::clone(&upstream::tls_config()))

@@ -168,7 +168,6 @@ impl LimitArgs {
     }
 }
 
-/// Runs a command on the keys in a file.
 pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
     let usage = || CommandError::Usage("name the database of keys: --api-keys FILE".to_owned());
     let path = args.api_keys.ok_or_else(usage)?;

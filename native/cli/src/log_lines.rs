@@ -76,7 +76,6 @@ impl Lines {
         }
     }
 
-    /// The line as it is written.
     fn shown(&self, line: &str, left_out: u64) -> String {
         let mut text = if self.is_json { json(line) } else { line.trim_end_matches('\n').to_owned() };
         if left_out > 0 && self.is_json {

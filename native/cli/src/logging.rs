@@ -15,7 +15,6 @@ type Replace = Box<dyn Fn(EnvFilter) + Send + Sync>;
 
 static REPLACE: OnceLock<Replace> = OnceLock::new();
 
-/// Starts logging.
 pub(super) fn start(args: &CommonArgs) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(args))

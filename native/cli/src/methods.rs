@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::error::CommandError;
 use super::print::say;
 
-/// Prints the method table.
 pub(super) fn run(as_json: bool) -> Result<(), CommandError> {
     let mut rows: Vec<&Method> = methods().collect();
     rows.sort_by_key(|method| method.name);
@@ -51,7 +50,6 @@ fn row(method: &Method) -> Value {
     })
 }
 
-/// What the method answers in each mode.
 fn modes(method: &Method) -> Value {
     Mode::ALL.map(|mode| (mode.name().to_owned(), json!(method.support(mode)))).into_iter().collect()
 }

@@ -62,7 +62,6 @@ impl OperationArgs {
         }
     }
 
-    /// The proxies that are trusted.
     pub(super) fn proxies(&self) -> Proxies {
         self.trusted_proxy.iter().copied().collect()
     }

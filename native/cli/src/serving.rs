@@ -44,7 +44,6 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Binds the server.
 pub(super) async fn bind(service: Arc<impl Service>, args: &ServerArgs) -> Result<Bound, CommandError> {
     bind_with(service, args, None).await
 }

@@ -120,7 +120,6 @@ pub(super) async fn add_traces(
     Ok(blocks)
 }
 
-/// The traces in a response.
 fn read(block: &SourceBlock, text: &str) -> Result<BlockTraces, TracesFailure> {
     let (number, hash) = (block.block.header().number, block.block.header().hash());
     let malformed = || TracesFailure::Malformed(number);

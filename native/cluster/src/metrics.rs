@@ -53,7 +53,6 @@ impl Default for IndexMetrics {
     }
 }
 
-/// A number as the metrics hold it.
 fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -35,7 +35,6 @@ impl Seal {
         hasher.finalize()
     }
 
-    /// The value with its code.
     pub(crate) fn close(&self, place: &str, value: &[u8]) -> Vec<u8> {
         [self.code(place, value).as_slice(), value].concat()
     }

@@ -122,7 +122,6 @@ impl TraceObject {
         })
     }
 
-    /// The object of a trace of the index.
     pub(super) fn of(indexed: IndexedTrace) -> Self {
         let IndexedTrace { trace, transaction, block } = indexed;
         let creates = trace.kind.creates();

@@ -1,14 +1,12 @@
 //! Upstreams at banned addresses are not asked.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Held;
 use rootlight_server::bans::{AddressOf, HostBans};
-use rootlight_upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamError, UpstreamResult};
-use tokio::sync::Notify;
+use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 
 /// Sets the upstreams that bans never leave alone all at once.
 pub fn protect(bans: &HostBans, upstreams: &[SharedUpstream]) {
@@ -59,25 +57,15 @@ impl Upstream for Guarded {
         self.inner.name()
     }
 
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.inner.heads()
-    }
-
-    fn turn(&self) -> Option<Turn> {
-        self.inner.turn()
-    }
-
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.inner.dismiss(turn, reason);
-    }
-
-    fn address(&self) -> Option<IpAddr> {
-        self.inner.address()
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use rootlight::types::bans::{AddressRange, BanRefusal, Bans as _};
 
     use super::*;

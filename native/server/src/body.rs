@@ -37,7 +37,6 @@ pub(crate) enum Unread {
     /// The request budget is used up.
     #[error("{NO_ROOM}")]
     NoRoom,
-    /// The body ended early.
     #[error("request body ended early")]
     Broken,
 }

@@ -12,7 +12,6 @@ pub(super) enum Coding {
 }
 
 impl Coding {
-    /// The name in headers.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",

@@ -49,15 +49,11 @@ pub struct ServerConfig {
 /// The reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ServerError {
     /// The address is in use, does not belong to this machine, or is not valid.
     #[error("cannot listen on {address}: {source}")]
-    Bind {
-        /// The configured address.
-        address: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    Bind { address: String, source: io::Error },
     /// The certificate cannot be used.
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),

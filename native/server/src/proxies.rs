@@ -82,7 +82,6 @@ impl Client {
 }
 
 impl Proxies {
-    /// The client of a request on a connection.
     pub(crate) fn client(&self, connection: &ClientConnection, headers: &HeaderMap) -> Client {
         let peer = connection.peer;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };

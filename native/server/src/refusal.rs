@@ -30,13 +30,11 @@ const READ_FOR_ID_TIME: Duration = Duration::from_secs(1);
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The path has no key.
     #[error("Unauthorized: missing API key")]
     Missing,
     /// The key does not exist, or is revoked.
     #[error("Unauthorized: invalid API key")]
     Invalid,
-    /// The key has ended.
     #[error("Unauthorized: the API key has expired")]
     Expired,
     /// The key may not be used by this page.
@@ -63,7 +61,6 @@ pub(crate) enum Refusal {
     /// The rights of the key have changed since the connection was opened.
     #[error("Forbidden: the rights of the key have changed, connect again")]
     Changed,
-    /// Nothing is at this path.
     #[error("no service at this path: send requests to /API_KEY")]
     NotFound,
     /// The place where the keys are cannot be reached.

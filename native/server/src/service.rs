@@ -174,7 +174,7 @@ pub struct Terms {
     /// Most calls of a batch; `None` for the usual number.
     pub batch_limit: Option<usize>,
     /// Whether a page of another origin may use keys and change the chain.
-    pub all_pages: bool,
+    pub(crate) all_pages: bool,
 }
 
 /// The sender of a message.
@@ -220,7 +220,7 @@ impl Caller {
 
     /// The same sender, able to receive an answer in pieces.
     #[must_use]
-    pub fn taking_pieces(&self) -> Self {
+    pub(crate) fn taking_pieces(&self) -> Self {
         Self { takes_pieces: true, ..self.clone() }
     }
 

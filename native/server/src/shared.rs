@@ -26,7 +26,6 @@ pub(crate) struct Shared {
     /// The settings that can change.
     pub(crate) live: Arc<Live>,
     pub(crate) entry: Arc<Entry>,
-    /// The page for browsers.
     pub(crate) page: Option<Page>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) websockets: Arc<Places>,

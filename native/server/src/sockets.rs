@@ -59,10 +59,8 @@ pub enum Inherited {
     Unix(std::os::unix::net::UnixListener),
 }
 
-/// A listening socket.
 #[derive(Debug)]
 pub(super) enum Listener {
-    /// TCP.
     Tcp(TcpListener),
     /// A Unix socket, and its file if this process made it.
     #[cfg(unix)]
@@ -104,7 +102,6 @@ impl Listener {
         }
     }
 
-    /// The address, for TCP.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
@@ -113,7 +110,6 @@ impl Listener {
         }
     }
 
-    /// The path of a Unix socket.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Tcp(_) => None,

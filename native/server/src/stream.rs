@@ -11,7 +11,6 @@ use tokio_rustls::server::TlsStream;
 /// A connection of any kind.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    /// TCP.
     Tcp(TcpStream),
     /// TLS over TCP, after the handshake.
     Tls(Box<TlsStream<TcpStream>>),

@@ -22,7 +22,6 @@ const MORE_BYTES: usize = 1024 * 1024;
 /// The open subscriptions of a connection.
 #[derive(Default)]
 struct Open {
-    /// The subscriptions by id.
     ids: BTreeMap<u128, Subscription>,
     /// How many of them the client has ended.
     unsubscribed: usize,

@@ -26,34 +26,18 @@ const FILE_BYTES: u64 = 1024 * 1024;
 /// The reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TlsError {
     /// A file cannot be read, or others than its owner can use the key.
     #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file has no certificate in PEM.
+    File { path: PathBuf, source: io::Error },
     #[error("{0}: no certificate in PEM (-----BEGIN CERTIFICATE-----)")]
     NoCertificate(PathBuf),
-    /// The file has no private key in PEM.
     #[error("{path}: no private key in PEM: {reason}")]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with the file. It does not contain the key.
-        reason: String,
-    },
+    NoKey { path: PathBuf, reason: String },
     /// The certificate or the key is damaged, or they do not belong together.
     #[error("{path}: {source}")]
-    Unusable {
-        /// The file with the certificate.
-        path: PathBuf,
-        /// The reason.
-        source: rustls::Error,
-    },
+    Unusable { path: PathBuf, source: rustls::Error },
 }
 
 /// The contents of the two files.
@@ -81,7 +65,6 @@ impl ResolvesServerCert for Certificates {
 }
 
 impl Certificates {
-    /// Reads the files.
     pub(crate) fn load(files: &TlsFiles) -> Result<Arc<Self>, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let contents = read(files)?;

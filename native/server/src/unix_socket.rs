@@ -17,7 +17,6 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Where the socket is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

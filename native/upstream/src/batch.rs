@@ -10,7 +10,7 @@ use rootlight_limits::budget::Held;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::error::Secrets;
+use super::error::{Secrets, redact};
 use super::intake::{Incoming, bytes_of};
 use super::{UpstreamError, UpstreamResult};
 
@@ -26,7 +26,6 @@ pub(crate) enum Decoded {
     Refused(UpstreamError),
 }
 
-/// The results in a response.
 fn decode(text: &[u8], first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     let mut results: Vec<Option<UpstreamResult>> = Vec::new();
     results.resize_with(count, || None);
@@ -75,18 +74,32 @@ pub(crate) trait Exchange: Sync {
         requests: &'a [UpstreamRequest],
     ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
 
+    /// How the upstream takes batches.
+    fn batching(&self) -> &Batching;
+}
+
+/// How an upstream takes batches.
+pub(crate) struct Batching {
     /// Requests per batch that the upstream accepts, as far as is known; shrinks when the upstream refuses a
     /// batch.
-    fn size(&self) -> &AtomicUsize;
-
+    size: AtomicUsize,
     /// Number of batches in flight at the same time.
-    fn parallel(&self) -> usize;
-
-    /// Name of the upstream, for logs.
-    fn label(&self) -> &str;
-
+    parallel: usize,
+    /// The upstream without credentials and path, for logs.
+    pub(crate) name: String,
     /// Parts of the upstream's URL that no error may contain.
-    fn secrets(&self) -> &Secrets;
+    secrets: Secrets,
+}
+
+impl Batching {
+    pub(crate) fn new(url: &str, size: usize, parallel: usize) -> Self {
+        Self {
+            size: AtomicUsize::new(size.max(1)),
+            parallel: parallel.max(1),
+            name: redact(url),
+            secrets: Secrets::of(url),
+        }
+    }
 }
 
 /// Sends any number of requests, in batches of the size that the upstream accepts. With `counted`, the returned
@@ -99,19 +112,19 @@ pub(crate) async fn ask_all(
 ) -> (Vec<UpstreamResult>, Held) {
     let started = Instant::now();
     let count = requests.len();
-    let size = exchange.size().load(Ordering::Relaxed).max(1);
+    let Batching { size, parallel, name, secrets } = exchange.batching();
+    let size = size.load(Ordering::Relaxed).max(1);
     let asked = stream::iter(split(requests, size)).map(|part| ask_one(exchange, part));
-    let mut answered = asked.buffered(exchange.parallel().max(1));
+    let mut answered = asked.buffered(*parallel);
     let (mut results, mut held) = (Vec::with_capacity(count), Held::default());
     while let Some((part, bytes)) = answered.next().await {
-        results
-            .extend(part.into_iter().map(|result| result.map_err(|error| error.without(exchange.secrets()))));
+        results.extend(part.into_iter().map(|result| result.map_err(|error| error.without(secrets))));
         if counted {
             held.merge(bytes);
         }
     }
     drop(answered);
-    debug!(upstream = %exchange.label(), calls = count, elapsed = ?started.elapsed(), "upstream answered");
+    debug!(upstream = %name, calls = count, elapsed = ?started.elapsed(), "upstream answered");
     (results, held)
 }
 
@@ -134,18 +147,18 @@ fn ask_one(
     requests: Vec<UpstreamRequest>,
 ) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
     Box::pin(async move {
-        let count = requests.len();
+        let (count, batching) = (requests.len(), exchange.batching());
         let refusal = match exchange.send(&requests).await {
             Ok((Decoded::Results(results), held)) => return (results, held),
-            Ok((Decoded::Refused(refusal), _)) => refusal.without(exchange.secrets()),
+            Ok((Decoded::Refused(refusal), _)) => refusal.without(&batching.secrets),
             Err(error) => return (requests.iter().map(|_| Err(error.clone())).collect(), Held::default()),
         };
         if count == 1 {
             return (vec![Err(refusal)], Held::default());
         }
         let half = count.div_ceil(2);
-        debug!(upstream = %exchange.label(), %refusal, "batch of {count} refused, asking {half} at a time");
-        exchange.size().fetch_min(half, Ordering::Relaxed);
+        debug!(upstream = %batching.name, %refusal, "batch of {count} refused, asking {half} at a time");
+        batching.size.fetch_min(half, Ordering::Relaxed);
         let mut first = requests;
         let second = first.split_off(half);
         let (mut results, mut held) = ask_one(exchange, first).await;

@@ -1,15 +1,13 @@
 //! Upstreams whose words are for the operator only: neither other callers nor pages of other origins learn them.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Held;
-use tokio::sync::Notify;
 use tracing::info;
 
-use super::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult, asker};
+use super::{SharedUpstream, Upstream, UpstreamResult, asker};
 
 /// What callers read in place of an upstream's words, which may name machines and accounts of the operator.
 const INSTEAD: &str = "the server's log has the reason";
@@ -70,20 +68,8 @@ impl Upstream for Discreet {
         self.upstream.name()
     }
 
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.upstream.heads()
-    }
-
-    fn turn(&self) -> Option<Turn> {
-        self.upstream.turn()
-    }
-
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.upstream.dismiss(turn, reason);
-    }
-
-    fn address(&self) -> Option<IpAddr> {
-        self.upstream.address()
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.upstream)
     }
 }
 

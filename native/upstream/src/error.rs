@@ -21,13 +21,12 @@ pub struct UrlError {
 /// Why a request to an upstream gave no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum UpstreamError {
     /// The upstream returned a JSON-RPC error.
     #[error("upstream error {code}: {message}")]
     Rpc {
-        /// The JSON-RPC error code.
         code: i64,
-        /// The error's message, as sent.
         message: String,
         /// The error's data, as sent.
         data: Option<Value>,
@@ -61,12 +60,7 @@ pub enum UpstreamError {
     Status(u16),
     /// The upstream asks for fewer requests and says how long to wait (`Retry-After`).
     #[error("upstream answered HTTP status {status} and asks for a pause of {seconds} s")]
-    Busy {
-        /// 429 or a server error.
-        status: u16,
-        /// The requested wait, in seconds.
-        seconds: u64,
-    },
+    Busy { status: u16, seconds: u64 },
     /// The response is one that no honest source sends for the request, from a source that has proven who it is.
     #[error("false response: {0}")]
     False(String),
@@ -141,6 +135,14 @@ impl From<UpstreamError> for RequestFailure {
             UpstreamError::Malformed(_) => Self::Malformed("not a JSON-RPC answer"),
             other => Self::Transport(other.to_string()),
         }
+    }
+}
+
+/// Returns scheme, host and port of a URL.
+pub(super) fn redact(url: &str) -> String {
+    match url.parse::<reqwest::Url>() {
+        Ok(url) => url.origin().ascii_serialization(),
+        Err(_) => "upstream".to_owned(),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
@@ -16,8 +15,8 @@ use rustls::ClientConfig;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
-use super::error::Secrets;
+use super::batch::{Batching, Decoded, Exchange, ask_all, decode_incoming};
+use super::error::redact;
 use super::intake::{CONTENDED, Incoming, Intake, room_of};
 use super::reached::Reached;
 use super::{Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
@@ -87,12 +86,9 @@ impl Default for HttpConfig {
 /// An upstream over HTTP or HTTPS.
 pub struct HttpUpstream {
     url: reqwest::Url,
-    name: String,
-    secrets: Secrets,
     client: reqwest::Client,
     config: HttpConfig,
-    /// Requests per batch that this upstream accepts, as far as is known; shrinks when it refuses a batch.
-    batch: AtomicUsize,
+    batching: Batching,
     reached: Reached,
     intake: Intake,
 }
@@ -121,10 +117,10 @@ impl HttpUpstream {
             .tls_backend_preconfigured(ClientConfig::clone(&tls::config()))
             .build()
             .map_err(|failure| failed(failure.without_url().to_string()))?;
-        let (name, secrets) = (redact(url.as_str()), Secrets::of(url.as_str()));
-        let batch = AtomicUsize::new(config.batch.max(1));
-        let (reached, intake) = (Reached::of(url.as_str()), Intake::of_upstream(&config.limits));
-        Ok(Self { url, name, secrets, client, config, batch, reached, intake })
+        let batching = Batching::new(url.as_str(), config.batch, config.parallel);
+        let reached = Reached::of(url.as_str());
+        let intake = Intake::of_upstream(&config.limits);
+        Ok(Self { url, client, config, batching, reached, intake })
     }
 
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
@@ -142,7 +138,7 @@ impl HttpUpstream {
                 pause.map(|pause| wanted.unwrap_or(pause).min(longest))
             })
             .notify(|failure, wait| {
-                debug!(upstream = %self.name, error = %failure.error, ?wait, "trying again");
+                debug!(upstream = %self.batching.name, error = %failure.error, ?wait, "trying again");
             })
             .await
             .map_err(|failure| failure.error)
@@ -246,20 +242,8 @@ impl Exchange for HttpUpstream {
         Box::pin(self.attempt(requests))
     }
 
-    fn size(&self) -> &AtomicUsize {
-        &self.batch
-    }
-
-    fn parallel(&self) -> usize {
-        self.config.parallel
-    }
-
-    fn label(&self) -> &str {
-        &self.name
-    }
-
-    fn secrets(&self) -> &Secrets {
-        &self.secrets
+    fn batching(&self) -> &Batching {
+        &self.batching
     }
 }
 
@@ -273,19 +257,11 @@ impl Upstream for HttpUpstream {
     }
 
     fn name(&self) -> &str {
-        &self.name
+        &self.batching.name
     }
 
     fn address(&self) -> Option<IpAddr> {
         self.reached.address()
-    }
-}
-
-/// Returns scheme, host and port of a URL.
-pub(super) fn redact(url: &str) -> String {
-    match url.parse::<reqwest::Url>() {
-        Ok(url) => url.origin().ascii_serialization(),
-        Err(_) => "upstream".to_owned(),
     }
 }
 

@@ -266,7 +266,6 @@ impl Intake {
     }
 }
 
-/// The bytes of the texts of results.
 pub(super) fn bytes_of(results: &[UpstreamResult]) -> usize {
     let length = |result: &UpstreamResult| result.as_ref().map_or(0, |text| text.get().len());
     results.iter().map(length).fold(0, usize::saturating_add)

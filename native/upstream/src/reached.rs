@@ -15,7 +15,6 @@ impl Reached {
         Self(Mutex::new(host.trim_start_matches('[').trim_end_matches(']').parse().ok()))
     }
 
-    /// Notes the address of a connection.
     pub(super) fn note(&self, address: Option<IpAddr>) {
         if address.is_some() {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = address;

@@ -45,25 +45,35 @@ pub trait Upstream: Send + Sync + 'static {
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.
     fn name(&self) -> &str;
 
+    /// Returns the upstream that this one passes requests on to, if there is one. Unless this one implements them, the methods
+    /// below are those of that upstream.
+    fn inner(&self) -> Option<&dyn Upstream> {
+        None
+    }
+
     /// Returns the IP address at which the upstream was reached last; `None` if it is not known.
     fn address(&self) -> Option<IpAddr> {
-        None
+        self.inner()?.address()
     }
 
     /// Returns who answers now, for an upstream whose place one source takes after another; `None` if it is always the
     /// same.
     fn turn(&self) -> Option<Turn> {
-        None
+        self.inner()?.turn()
     }
 
     /// Tells that the source of this turn should give its place to another one, and why. Nothing happens if it has done so
     /// already, or if there is always the same source.
-    fn dismiss(&self, _turn: u64, _reason: Dismissal) {}
+    fn dismiss(&self, turn: u64, reason: Dismissal) {
+        if let Some(inner) = self.inner() {
+            inner.dismiss(turn, reason);
+        }
+    }
 
     /// Returns a signal for new blocks, if the upstream announces them by itself. The signal only causes an
     /// earlier request.
     fn heads(&self) -> Option<Arc<Notify>> {
-        None
+        self.inner()?.heads()
     }
 }
 

@@ -5,16 +5,15 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use rootlight::light::{UpstreamRequest, encode_batch};
 use rootlight_limits::budget::Held;
 use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 
-use super::batch::{Decoded, Exchange, ask_all, decode_incoming};
-use super::error::Secrets;
-use super::http::redact;
+use super::batch::{Batching, Decoded, Exchange, ask_all, decode_incoming};
+use super::error::redact;
 use super::reached::Reached;
 use super::ws_link::{Link, OutgoingBatch};
 use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
@@ -25,10 +24,8 @@ const QUEUE: usize = 64;
 /// An upstream over WebSocket.
 pub struct WsUpstream {
     url: String,
-    name: String,
-    secrets: Secrets,
     config: HttpConfig,
-    batch: AtomicUsize,
+    batching: Batching,
     /// The next unused request id.
     next: AtomicU64,
     heads: Arc<Notify>,
@@ -43,15 +40,12 @@ impl WsUpstream {
     /// The text is not a URL.
     pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
         let parsed: Result<reqwest::Url, _> = url.parse();
-        let name = redact(url);
         if !parsed.is_ok_and(|url| url.has_host()) {
-            return Err(UrlError { name, reason: "not a URL".into() });
+            return Err(UrlError { name: redact(url), reason: "not a URL".into() });
         }
         Ok(Self {
             url: url.to_owned(),
-            secrets: Secrets::of(url),
-            name,
-            batch: AtomicUsize::new(config.batch.max(1)),
+            batching: Batching::new(url, config.batch, config.parallel),
             config,
             next: AtomicU64::new(1),
             heads: Arc::default(),
@@ -65,7 +59,8 @@ impl WsUpstream {
         let start = || async {
             let (sender, receiver) = mpsc::channel(QUEUE);
             let (heads, reached) = (self.heads.clone(), self.reached.clone());
-            let link = Link::new(self.url.clone(), self.name.clone(), self.config.clone(), heads, reached);
+            let link =
+                Link::new(self.url.clone(), self.batching.name.clone(), self.config.clone(), heads, reached);
             tokio::spawn(link.run(receiver));
             sender
         };
@@ -97,20 +92,8 @@ impl Exchange for WsUpstream {
         })
     }
 
-    fn size(&self) -> &AtomicUsize {
-        &self.batch
-    }
-
-    fn parallel(&self) -> usize {
-        self.config.parallel
-    }
-
-    fn label(&self) -> &str {
-        &self.name
-    }
-
-    fn secrets(&self) -> &Secrets {
-        &self.secrets
+    fn batching(&self) -> &Batching {
+        &self.batching
     }
 }
 
@@ -124,7 +107,7 @@ impl Upstream for WsUpstream {
     }
 
     fn name(&self) -> &str {
-        &self.name
+        &self.batching.name
     }
 
     fn heads(&self) -> Option<Arc<Notify>> {

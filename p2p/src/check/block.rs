@@ -35,7 +35,6 @@ pub fn block(hash: &B256, block: &[u8], network: &Network) -> Result<CheckedBloc
     }
 }
 
-/// Checks a block of any hash.
 pub(super) fn any_block(block: &[u8], network: &Network) -> Result<CheckedBlock, CheckError> {
     let parts = BlockParts::split(block)?;
     let header = HeaderCandidate::decode(parts.header, network)?;

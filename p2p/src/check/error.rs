@@ -9,6 +9,7 @@ use crate::message::MessageError;
 /// A response contradicts its request, or a header that it must agree with.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum CheckError {
     /// A field breaks a rule of its encoding.
     #[error(transparent)]
@@ -24,60 +25,30 @@ pub enum CheckError {
     NoProof(u64),
     /// The response has too few or too many items.
     #[error("{found} items, expected {expected}")]
-    Count {
-        /// Number of items that the request asks for.
-        expected: u64,
-        /// Number of items in the response.
-        found: usize,
-    },
+    Count { expected: u64, found: usize },
     /// The header has another hash than the one asked for.
     #[error("header: hash {found}, expected {expected}")]
-    Hash {
-        /// The hash that was asked for.
-        expected: B256,
-        /// The hash of the header.
-        found: B256,
-    },
+    Hash { expected: B256, found: B256 },
     /// Two headers that follow each other are not parent and child.
     #[error("item {0}: not the parent or child of the item before")]
     Link(usize),
-    /// The number is not the one at this position.
     #[error("item {index}: number {found}, expected {expected}")]
-    Number {
-        /// Position in the list.
-        index: usize,
-        /// The number that belongs there.
-        expected: u64,
-        /// The number in the response.
-        found: u64,
-    },
+    Number { index: usize, expected: u64, found: u64 },
     /// The header commits to other transactions.
     #[error("transactionsRoot: {expected}, the transactions give {found}")]
-    TransactionsRoot {
-        /// The root in the header.
-        expected: B256,
-        /// The root of the list.
-        found: B256,
-    },
+    TransactionsRoot { expected: B256, found: B256 },
     /// The header commits to other uncles.
     #[error("sha3Uncles: {expected}, the uncles give {found}")]
-    UnclesHash {
-        /// The hash in the header.
-        expected: B256,
-        /// The hash of the list.
-        found: B256,
-    },
+    UnclesHash { expected: B256, found: B256 },
     /// The header needs an extension, or must not have one, or commits to another one.
     #[error("header {0}: the extension is not the one that the header commits to")]
     Extension(u64),
     /// The total difficulty does not grow by the difficulty of the block and its uncles.
     #[error("item {index}: total difficulty {found}, expected {expected}")]
     TotalDifficulty {
-        /// Position in the list.
         index: usize,
         /// That of the block before, and the difficulties of the block and its uncles.
         expected: U256,
-        /// The number in the response.
         found: U256,
     },
 }

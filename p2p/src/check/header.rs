@@ -193,7 +193,6 @@ impl<'a> Items<'a> {
         keccak256(list.as_list())
     }
 
-    /// The header with this extension.
     fn complete(
         &self,
         shape: &HeaderShape,

@@ -9,6 +9,7 @@ use super::limits::{MAX_PATH_NODES, MAX_RANGE_NODES};
 /// A chunk is malformed, or is not a range of the state that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ChunkError {
     /// The lists are malformed.
     #[error(transparent)]
@@ -16,20 +17,13 @@ pub enum ChunkError {
     /// There are more than [`MAX_RANGE_NODES`] nodes in the range, or more than [`MAX_PATH_NODES`] before or after it.
     #[error("chunk: more than {MAX_RANGE_NODES} nodes, or {MAX_PATH_NODES} before or after them")]
     TooManyNodes,
-    /// There is no node.
     #[error("chunk: no node")]
     Empty,
     /// The hashes of the last node's children are missing, or are given without a node.
     #[error("chunk: the last node must have two hashes, and no node none")]
     LastHashes,
-    /// A node breaks a rule of its encoding.
     #[error("chunk: node {index}: {rule}")]
-    Node {
-        /// Position in the chunk, nodes before the range included.
-        index: usize,
-        /// The rule.
-        rule: EncodingRule,
-    },
+    Node { index: usize, rule: EncodingRule },
     /// A node has a child by hash, but the chunk contains neither the child nor its hash.
     #[error("chunk: node {0}: the hash of a child is missing")]
     MissingHash(usize),
@@ -41,18 +35,10 @@ pub enum ChunkError {
     HashDiffers(usize),
     /// The nodes belong to another root.
     #[error("chunk: root {found}, expected {expected}")]
-    Root {
-        /// The root that was asked for.
-        expected: B256,
-        /// The root of the nodes.
-        found: B256,
-    },
+    Root { expected: B256, found: B256 },
     /// The range does not begin with the node at the requested offset.
     #[error("chunk: does not begin at offset {from}")]
-    Elsewhere {
-        /// The requested offset.
-        from: u64,
-    },
+    Elsewhere { from: u64 },
 }
 
 impl ChunkError {
@@ -77,6 +63,7 @@ impl ChunkError {
 /// covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum EncodingRule {
     /// The bytes end inside a field.
     #[error("bytes end too early")]
@@ -84,7 +71,6 @@ pub enum EncodingRule {
     /// The two top bits of the flags are not 01.
     #[error("flags {0:#04x}: the version bits must be 01")]
     Version(u8),
-    /// A child is flagged as embedded but not as present.
     #[error("a child is flagged as embedded but not present")]
     EmbeddedWithoutChild,
     /// An embedded child has children or is longer than 44 bytes.
@@ -93,7 +79,6 @@ pub enum EncodingRule {
     /// The shared path is longer than any key.
     #[error("the shared path is too long")]
     Path,
-    /// The length of the value does not agree with its flag.
     #[error("a value of {0} bytes does not agree with the flags")]
     Value(usize),
     /// A node without children has no value.

@@ -30,7 +30,6 @@ impl<'a> Pieces<'a> {
         self.buffer.len()
     }
 
-    /// Appends a part of a node.
     pub(super) fn append(&mut self, part: &[u8]) {
         self.buffer.extend_from_slice(part);
     }
@@ -43,7 +42,6 @@ impl<'a> Pieces<'a> {
         (hash, len)
     }
 
-    /// Adds a long value with its hash.
     pub(super) fn push_value(&mut self, hash: B256, value: &'a [u8]) {
         self.list.push((hash, Place::Value(value)));
     }

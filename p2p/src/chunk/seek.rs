@@ -28,11 +28,10 @@ pub enum Answer {
 /// The keys of a search exceed a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum SeekError {
-    /// There are too many keys.
     #[error("{0} keys, at most {MAX_KEYS}")]
     TooManyKeys(usize),
-    /// A key is too long.
     #[error("a key of {0} bytes, at most {MAX_KEY_BYTES}")]
     KeyTooLong(usize),
 }

@@ -6,6 +6,7 @@ use thiserror::Error;
 /// Why bytes are no datagram of discovery.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum DatagramError {
     /// Too short or too long.
     #[error("datagram of {0} bytes")]
@@ -19,10 +20,8 @@ pub enum DatagramError {
     /// The content is malformed.
     #[error(transparent)]
     Content(#[from] FieldError),
-    /// The message id is not the text of a version 4 UUID.
     #[error("message id is no version 4 UUID")]
     MessageId,
-    /// No key has this signature.
     #[error("no key has this signature")]
     Signature,
 }

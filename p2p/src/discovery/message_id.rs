@@ -8,7 +8,6 @@ use super::error::DatagramError;
 
 /// Characters of a UUID.
 pub(super) const TEXT_BYTES: usize = 36;
-/// Where the dashes are.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
 /// Joins an answer to its question. The text is that of a version 4 UUID in lower case; the reference answers no other.

@@ -225,7 +225,6 @@ fn port(bytes: &[u8]) -> Result<u16, FieldError> {
     u16::try_from(uint63(bytes, PORT)?).map_err(|_| FieldError::new(PORT, FieldRule::TooLarge(16)))
 }
 
-/// Message id and network id.
 fn tail(items: &mut Reader<'_>) -> Result<(MessageId, Option<u64>), DatagramError> {
     let message_id = MessageId::from_text(items.next_str("messageId")?)?;
     if items.is_empty() {

@@ -22,7 +22,6 @@ pub(super) enum Question {
     Ping(Option<NodeId>),
     /// PING to a node that sent one, to see that the address is its own.
     Challenge(NodeId),
-    /// FIND_NODE.
     FindNode(NodeId),
 }
 

@@ -12,7 +12,6 @@ pub(super) fn u64(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, F
     u64::try_from(value).map_err(|_| FieldError::new(field, FieldRule::TooLarge(64)))
 }
 
-/// Reads a hash.
 pub(super) fn hash(reader: &mut Reader<'_>, field: &'static str) -> Result<B256, FieldError> {
     rlp::fixed::<32>(reader.next_str(field)?, field).map(B256::from)
 }
@@ -57,7 +56,6 @@ pub(super) fn block_ref(reader: &mut Reader<'_>, field: &'static str) -> Result<
     Ok(BlockRef { number, hash })
 }
 
-/// Appends a hash.
 pub(super) fn put_hash(out: &mut Vec<u8>, hash: &B256) {
     put_str(out, hash.as_slice());
 }

@@ -111,7 +111,6 @@ impl Request {
         Ok(Some(request))
     }
 
-    /// Appends the fields.
     pub(super) fn put_fields(&self, out: &mut Vec<u8>) {
         match self {
             Self::BlockHash { height: number }

@@ -133,7 +133,6 @@ impl<'a> Response<'a> {
         Ok(Some(response))
     }
 
-    /// Appends the fields.
     pub(super) fn put_fields(&self, out: &mut Vec<u8>) {
         match self {
             Self::BlockHash(hash) => put_hash(out, hash),

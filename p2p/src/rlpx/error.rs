@@ -8,6 +8,7 @@ use super::id::KeyError;
 /// Why a handshake or a stream of frames ended. After any of them the connection is of no more use: close it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RlpxError {
     /// A secret or a public key that was passed in is none.
     #[error(transparent)]
@@ -21,29 +22,20 @@ pub enum RlpxError {
     /// A handshake packet was not encrypted to our key, or was changed on the way.
     #[error("handshake packet: not encrypted to this key, or changed")]
     HandshakeTag,
-    /// A key in a handshake packet is no point of the curve.
     #[error("handshake packet: a key is not on the curve")]
     HandshakeKey,
     /// The signature of an auth packet gives no key, or another one than the packet names.
     #[error("handshake packet: wrong signature")]
     HandshakeSignature,
-    /// The content of a handshake packet is malformed.
     #[error("handshake packet: {0}")]
     HandshakeContent(FieldError),
-    /// The header of a frame does not have the MAC of this stream.
     #[error("wrong MAC of a frame's header")]
     HeaderMac,
-    /// The body of a frame does not have the MAC of this stream.
     #[error("wrong MAC of a frame's body")]
     BodyMac,
     /// A frame is longer than what is read at this point of the conversation, or longer than what may be sent.
     #[error("frame of {size} bytes, at most {limit}")]
-    FrameSize {
-        /// Bytes of message code and payload.
-        size: usize,
-        /// The limit.
-        limit: usize,
-    },
+    FrameSize { size: usize, limit: usize },
     /// The header of a frame, or its message code, is malformed.
     #[error("frame: {0}")]
     FrameContent(FieldError),
@@ -56,7 +48,6 @@ pub enum RlpxError {
     /// A frame was to be sent before the handshake was over.
     #[error("handshake not finished")]
     NotReady,
-    /// The connection has failed before.
     #[error("connection has failed")]
     Failed,
 }

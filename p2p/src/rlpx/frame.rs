@@ -21,7 +21,6 @@ pub const MAX_FRAME_READ: usize = 0xff_ffff;
 pub const MAX_FRAME_SENT: usize = (8 << 20) - 1024;
 
 const HEADER_BYTES: usize = 16;
-/// A header and its MAC.
 const HEAD_BYTES: usize = HEADER_BYTES + MAC_BYTES;
 /// Header data as the reference writes it: a list of the protocol type 0.
 const HEADER_DATA: [u8; 2] = [0xc1, 0x80];

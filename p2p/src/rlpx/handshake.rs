@@ -180,7 +180,6 @@ impl Initiator {
         Ok(Self { key: key.clone(), remote: *remote, ephemeral, nonce: secrets.nonce, form, auth })
     }
 
-    /// The auth packet.
     pub(super) fn auth(&self) -> &[u8] {
         &self.auth
     }

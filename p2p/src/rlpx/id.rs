@@ -15,6 +15,7 @@ const ID_BYTES: usize = 64;
 /// Why bytes or text are no key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum KeyError {
     /// The secret is zero or not below the order of the group.
     #[error("not a secret key of secp256k1")]
@@ -22,7 +23,6 @@ pub enum KeyError {
     /// The point is not on the curve.
     #[error("not a public key of secp256k1")]
     Public,
-    /// The text is not 128 hexadecimal digits.
     #[error("node id: not 128 hexadecimal digits")]
     IdText,
 }

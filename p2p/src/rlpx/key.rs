@@ -49,7 +49,6 @@ impl fmt::Debug for NodeKey {
     }
 }
 
-/// The secret key with these bytes.
 pub(super) fn scalar(bytes: &[u8; 32]) -> Result<SecretKey, KeyError> {
     SecretKey::from_bytes(&(*bytes).into()).map_err(|_| KeyError::Secret)
 }

@@ -4,7 +4,6 @@ use aes::Aes256;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use sha3::{Digest, Keccak256};
 
-/// Bytes of a MAC.
 pub(super) const MAC_BYTES: usize = 16;
 
 /// A Keccak-256 state that has seen the handshake packet and every frame so far.

@@ -13,11 +13,11 @@ use crate::rlpx::RlpxError;
 /// [`Self::Transport`] and [`Self::HandshakeTimeout`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum CloseReason {
     /// The handshake or the stream of frames broke.
     #[error(transparent)]
     Transport(#[from] RlpxError),
-    /// The peer left.
     #[error("peer disconnected: {0:?}")]
     ByPeer(DisconnectReason),
     /// We left.
@@ -29,10 +29,8 @@ pub enum CloseReason {
     /// The peer speaks another version of the base protocol.
     #[error("base protocol version {0}, not 4 or 5")]
     BaseVersion(u64),
-    /// The peer does not speak `rsk/62`.
     #[error("peer does not speak rsk/62")]
     NoRsk,
-    /// The id in HELLO is not the one that the handshake proved.
     #[error("node id in HELLO is not the one of the handshake")]
     Identity,
     /// The version of `rsk` in STATUS is another.
@@ -40,20 +38,10 @@ pub enum CloseReason {
     RskVersion(u64),
     /// The peer is on another network.
     #[error("network {found}, not {expected}")]
-    Network {
-        /// Our network.
-        expected: u64,
-        /// The peer's.
-        found: u64,
-    },
+    Network { expected: u64, found: u64 },
     /// The peer has another block 0.
     #[error("genesis block {found}, not {expected}")]
-    Genesis {
-        /// Our block 0.
-        expected: B256,
-        /// The peer's.
-        found: B256,
-    },
+    Genesis { expected: B256, found: B256 },
     /// A message came before its time, or a second time.
     #[error("message {0:#04x} out of order")]
     OutOfOrder(u64),
@@ -92,19 +80,16 @@ impl CloseReason {
 /// Why a message was not sent. The session goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum SendError {
     /// STATUS of the peer has not come yet.
     #[error("session not ready")]
     NotReady,
-    /// The session is over.
     #[error("session closed")]
     Closed,
     /// As many messages were sent as the peer reads in a minute.
     #[error("rate limit reached, {wait_ms} ms to wait")]
-    Rate {
-        /// Milliseconds until a message may be sent.
-        wait_ms: u64,
-    },
+    Rate { wait_ms: u64 },
     /// The message is too long.
     #[error(transparent)]
     Transport(RlpxError),

@@ -76,7 +76,6 @@ impl RateWindow {
     }
 }
 
-/// Where a second is counted.
 fn slot(second: u64) -> usize {
     // Below 61.
     second.checked_rem(SLOTS as u64).unwrap_or(0) as usize

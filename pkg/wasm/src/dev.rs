@@ -53,7 +53,6 @@ impl Entropy {
 struct Running {
     client: LocalClient,
     dispatcher: Arc<Dispatcher>,
-    /// The connection of the page.
     connection: Arc<Connection>,
     entropy: Entropy,
     /// Whether a request since the last `take_changed` may have caused events for subscribers.

@@ -306,7 +306,6 @@ impl Driver {
     }
 }
 
-/// Puts responses at their places.
 fn put(answers: &mut [UpstreamResponse], places: &[usize], responses: Vec<UpstreamResponse>) {
     for (place, response) in places.iter().zip(responses) {
         answers[*place] = response;

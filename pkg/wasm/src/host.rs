@@ -170,7 +170,6 @@ impl Upstream {
         }
     }
 
-    /// Starts an exchange.
     fn send(&self, batch: &[UpstreamRequest], following: bool) -> Exchange {
         let id = self.next_id.get();
         self.next_id.set(id + batch.len() as u64);

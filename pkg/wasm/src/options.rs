@@ -48,7 +48,6 @@ impl<'a> Members<'a> {
         read(value).map(Some).ok_or_else(|| format!("{}: {member}: not {wanted}", self.name))
     }
 
-    /// A whole number.
     pub(crate) fn number(&self, member: &str) -> Result<Option<u64>, String> {
         self.get(member, "a whole number", |value| match value.as_f64() {
             // Above 2^53, numbers are rounded.
@@ -69,12 +68,10 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A text.
     pub(crate) fn text(&self, member: &str) -> Result<Option<String>, String> {
         self.get(member, "a text", |value| value.as_string())
     }
 
-    /// A list of texts.
     pub(crate) fn texts(&self, member: &str) -> Result<Vec<String>, String> {
         let read = |list: JsValue| {
             Array::is_array(&list)

@@ -39,79 +39,40 @@ pub const MAX_SIDE_HEADERS: usize = 4_096;
 /// Why the chain refused a header or uncles.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ChainError {
     /// The header starts a chain that the checkpoint does not name.
     #[error("checkpoint: block {number} {hash}, found block {found_number} {found_hash}")]
-    Checkpoint {
-        /// Number of the checkpoint.
-        number: u64,
-        /// Hash of the checkpoint.
-        hash: B256,
-        /// Number of the header.
-        found_number: u64,
-        /// Hash of the header.
-        found_hash: B256,
-    },
+    Checkpoint { number: u64, hash: B256, found_number: u64, found_hash: B256 },
     /// The header is above the last block whose rules this version knows. No upstream is to blame.
     #[error("block {number} is beyond block {known_until}, up to which the rules are known: update needed")]
-    UpdateNeeded {
-        /// Number of the header.
-        number: u64,
-        /// Last number with known rules.
-        known_until: u64,
-    },
+    UpdateNeeded { number: u64, known_until: u64 },
     /// The header's parent is not among the kept headers.
     #[error("block {number}: parent {parent} is not known")]
-    UnknownParent {
-        /// Number of the header.
-        number: u64,
-        /// Hash of its parent.
-        parent: B256,
-    },
+    UnknownParent { number: u64, parent: B256 },
     /// The header would start a branch below the chain's base.
     #[error("block {number} branches off below the base {base}")]
-    BelowBase {
-        /// Number of the header.
-        number: u64,
-        /// Number of the base.
-        base: u64,
-    },
+    BelowBase { number: u64, base: u64 },
     /// The named block is not among the kept headers.
     #[error("block {0} is not known")]
     UnknownBlock(B256),
     /// The header breaks a rule.
     #[error("block {number} {hash}: {rule}")]
-    Rule {
-        /// Number of the header.
-        number: u64,
-        /// Hash of the header.
-        hash: B256,
-        /// The rule.
-        rule: RuleError,
-    },
+    Rule { number: u64, hash: B256, rule: RuleError },
     /// The uncles cannot be attached.
     #[error("uncles of block {number}: {error}")]
     Uncles {
-        /// Number of the block.
         number: u64,
         /// The rule that they break, or what is missing to check them.
         error: UncleError,
     },
     /// The header is not the parent of the lowest kept header.
     #[error("header {found} does not precede block {number}, whose parent is {expected}")]
-    NotTheParent {
-        /// Lowest number of the chain.
-        number: u64,
-        /// Hash that the parent must have.
-        expected: B256,
-        /// Hash of the header.
-        found: B256,
-    },
+    NotTheParent { number: u64, expected: B256, found: B256 },
 }
 
 impl ChainError {
     /// Whether the sender broke a rule, rather than being early, unconnected or beyond the rules that we know.
-    #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
         match self {
             Self::Rule { rule, .. } => !matches!(rule, RuleError::Future { .. }),
@@ -125,7 +86,6 @@ impl ChainError {
     }
 
     /// Whether the same header, or the same uncles, may be valid a little later.
-    #[must_use]
     pub const fn is_early(&self) -> bool {
         match self {
             Self::Rule { rule: RuleError::Future { .. }, .. } => true,
@@ -174,7 +134,6 @@ pub struct CheckedBlock(Entry);
 
 impl CheckedBlock {
     /// The header.
-    #[must_use]
     pub const fn header(&self) -> &VerifiedHeader {
         &self.0.header
     }
@@ -269,37 +228,31 @@ impl HeaderChain {
     }
 
     /// The current state of the chain.
-    #[must_use]
     pub const fn view(&self) -> &ChainView {
         &self.view
     }
 
     /// The current state of the chain, fixed for a reader. Cheap.
-    #[must_use]
     pub fn snapshot(&self) -> ChainView {
         self.view.clone()
     }
 
     /// Head of the heaviest chain.
-    #[must_use]
     pub fn head(&self) -> &VerifiedHeader {
         self.view.head()
     }
 
     /// See [`ChainView::by_number`].
-    #[must_use]
     pub fn by_number(&self, number: u64) -> Option<&VerifiedHeader> {
         self.view.by_number(number)
     }
 
     /// See [`ChainView::by_hash`].
-    #[must_use]
     pub fn by_hash(&self, hash: &B256) -> Option<&VerifiedHeader> {
         self.view.by_hash(hash)
     }
 
     /// See [`ChainView::total_difficulty`].
-    #[must_use]
     pub fn total_difficulty(&self, hash: &B256) -> Option<U256> {
         self.view.total_difficulty(hash)
     }
@@ -332,7 +285,6 @@ impl HeaderChain {
         self.view.entries.get(hash).ok_or(ChainError::UnknownBlock(*hash))
     }
 
-    /// The hashes of a header's children.
     fn children_of(&self, hash: &B256) -> &[B256] {
         self.children.get(hash).map_or(&[], |children| children.as_slice())
     }
@@ -350,7 +302,6 @@ impl HeaderChain {
         children
     }
 
-    /// Replaces an entry by a changed one.
     fn replace(&mut self, entry: Entry) {
         let (hash, entry) = (entry.hash(), Arc::new(entry));
         if self.view.head.hash() == hash {

@@ -17,13 +17,11 @@ use crate::types::{B256, Header, SealedHeader, U256};
 
 impl ChainView {
     /// Number of the highest header that was read back and is not proven yet; `None` if all are proven.
-    #[must_use]
     pub fn unproven(&self) -> Option<u64> {
         self.unproven.map(|unproven| unproven.number)
     }
 
     /// The work that the headers above the base, up to this one, state; and the part of it that is not proven.
-    #[must_use]
     pub fn stated_work(&self, hash: &B256) -> Option<(U256, U256)> {
         let unproven = self.unproven.map_or(U256::ZERO, |unproven| unproven.work);
         self.entries.get(hash).map(|entry| (entry.work, unproven))
@@ -31,7 +29,6 @@ impl ChainView {
 
     /// Work of the headers above the base, and of their uncles if all uncles are proven. `None` until all headers are
     /// proven.
-    #[must_use]
     pub fn whole_work(&self) -> Option<(U256, Option<U256>)> {
         let Proven { above, work } = self.head.proven;
         let uncles = (above <= self.base.number).then_some(work);

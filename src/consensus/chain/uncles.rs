@@ -23,7 +23,6 @@ impl ChainView {
     /// Work of a block's uncles, if they keep every uncle rule. The commitment alone is not enough: a header may commit
     /// to a list that names one header twice, or the block's own ancestors. `now` is the wall clock in seconds since
     /// 1970.
-    #[must_use]
     pub fn uncle_work(&self, block: &B256, uncles: &VerifiedUncles, now: u64) -> Option<U256> {
         let entry = self.entries.get(block).filter(|_| uncles.block() == *block)?;
         let is_mined = matches!(entry.header.evidence().origin, Origin::Mined(_));

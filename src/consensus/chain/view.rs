@@ -45,74 +45,62 @@ pub struct ChainView {
 
 impl ChainView {
     /// The network.
-    #[must_use]
     pub fn network(&self) -> &Arc<Network> {
         &self.network
     }
 
     /// Where the chain starts.
-    #[must_use]
     pub const fn base(&self) -> &Base {
         &self.base
     }
 
     /// Head of the heaviest chain.
-    #[must_use]
     pub fn head(&self) -> &VerifiedHeader {
         &self.head.header
     }
 
     /// Lowest number whose canonical header is kept.
-    #[must_use]
     pub const fn lowest(&self) -> u64 {
         self.lowest
     }
 
     /// The canonical header of a number, if it is kept.
-    #[must_use]
     pub fn by_number(&self, number: u64) -> Option<&VerifiedHeader> {
         self.by_hash(self.canonical.get(&number)?)
     }
 
     /// The canonical hash of a number. Also known below the kept headers, as far as this chain has seen them.
-    #[must_use]
     pub fn hash_at(&self, number: u64) -> Option<B256> {
         self.canonical.get(&number).copied()
     }
 
     /// A kept header, canonical or not.
-    #[must_use]
     pub fn by_hash(&self, hash: &B256) -> Option<&VerifiedHeader> {
         self.entries.get(hash).map(|entry| &entry.header)
     }
 
     /// Whether the block of this number and hash is on the heaviest chain.
-    #[must_use]
     pub fn is_canonical(&self, number: u64, hash: &B256) -> bool {
         self.canonical.get(&number) == Some(hash)
     }
 
     /// Number of kept headers, canonical or not.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Always `false`: a chain has at least the header that it started from, or a later one.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.len() == 0
     }
 
     /// The proven uncles of a block.
-    #[must_use]
     pub fn uncles(&self, hash: &B256) -> Option<&Arc<VerifiedUncles>> {
         self.entries.get(hash)?.uncles.as_ref()
     }
 
     /// Exact total difficulty. It is known if the base's is known and the uncles of every block above the base are
     /// proven.
-    #[must_use]
     pub fn total_difficulty(&self, hash: &B256) -> Option<U256> {
         let entry = self.entries.get(hash).filter(|entry| entry.number() >= self.base.number)?;
         let unproven = self.unproven.is_some() && entry.number() > self.base.number;
@@ -124,7 +112,6 @@ impl ChainView {
 
     /// Sum of the proven header difficulties above the checkpoint up to a block, without uncles. While restored headers
     /// are unproven, it is not known for blocks off the heaviest chain.
-    #[must_use]
     pub fn header_work(&self, hash: &B256) -> Option<U256> {
         let entry = self.weighed(hash)?;
         let known = self.base.work.unwrap_or_default();
@@ -141,7 +128,6 @@ impl ChainView {
 
     /// Proven difficulty of the headers from a canonical block up to the head: the least work of anyone who made up
     /// that block. For the base and the blocks below it, that of all headers above the base.
-    #[must_use]
     pub fn work_from(&self, number: u64) -> Option<U256> {
         let all = self.header_work(&self.head.hash())?;
         if number <= self.base.number {
@@ -159,7 +145,6 @@ impl ChainView {
     }
 
     /// Work on top of a canonical block: difficulties of headers, and of uncles that are proven.
-    #[must_use]
     pub fn work_above(&self, number: u64) -> Option<U256> {
         let below = self.weighed(self.canonical.get(&number)?)?;
         Some(self.work_between(self.proven_from(below), &self.head))
@@ -175,7 +160,6 @@ impl ChainView {
     /// The chain as it would be without the blocks above this canonical one. `None` if the block is not canonical or its
     /// header is not kept, or while restored headers are unproven. Headers above it stay known, as those of another
     /// branch do. It takes a step for each block that is left out.
-    #[must_use]
     pub fn ending_at(&self, hash: &B256) -> Option<Self> {
         let head = self.entries.get(hash).filter(|entry| self.is_canonical(entry.number(), hash))?;
         if self.unproven.is_some() || head.number() < self.lowest {
@@ -189,7 +173,6 @@ impl ChainView {
     }
 
     /// Number of blocks on top of a canonical block; `None` off the heaviest chain.
-    #[must_use]
     pub fn depth(&self, number: u64, hash: &B256) -> Option<u64> {
         self.is_canonical(number, hash).then(|| self.head.number().saturating_sub(number))
     }
@@ -201,14 +184,12 @@ impl ChainView {
     }
 
     /// The ancestor of a kept header at a height, or the header itself.
-    #[must_use]
     pub fn ancestor(&self, hash: &B256, number: u64) -> Option<&VerifiedHeader> {
         self.ancestor_entry(self.entries.get(hash)?, number).map(|entry| &entry.header)
     }
 
     /// Fork detection data to which a child of this header must commit (RSKIP-110). Parts about unknown ancestors are
     /// zero. `None` if the header is not kept.
-    #[must_use]
     pub fn fork_detection_after(&self, parent: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
         let parent = self.entries.get(parent)?;
         Some(parent.context.data(parent.number().saturating_add(1), self.stated_uncles(parent)))

@@ -9,11 +9,10 @@ pub(super) const MAX_TRANSACTION_SIZE: usize = 128 * 1024;
 /// The rule of the pool that a transaction breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum PoolError {
-    /// The transaction is already pending.
     #[error("pending transaction with same hash already exists")]
     KnownPending,
-    /// The transaction is already queued.
     #[error("queued transaction with same hash already exists")]
     KnownQueued,
     /// A REMASC transaction, which only the miner of a block adds.
@@ -21,13 +20,7 @@ pub enum PoolError {
     Remasc,
     /// The gas limit is above that of every transaction list of a block (RSKIP-144).
     #[error("transaction's gas limit of {gas} is higher than the block's gas limit of {limit}")]
-    GasLimit {
-        /// The transaction's gas limit.
-        gas: U256,
-        /// The gas limit of the largest list.
-        limit: u64,
-    },
-    /// The sender's account does not exist.
+    GasLimit { gas: U256, limit: u64 },
     #[error("the sender account doesn't exist")]
     NoAccount,
     /// The nonce has more than eight bytes.

@@ -37,7 +37,6 @@ fn pass(next: &mut u64, events: &Events, mut take: impl FnMut(&ChainEvent) -> bo
     Some(())
 }
 
-/// The headers of new blocks.
 pub(super) fn heads(next: &mut u64, events: &Events) -> Option<Vec<BlockHeader>> {
     let mut heads = Vec::new();
     pass(next, events, |event| {
@@ -50,7 +49,6 @@ pub(super) fn heads(next: &mut u64, events: &Events) -> Option<Vec<BlockHeader>>
     Some(heads)
 }
 
-/// The hashes of new blocks.
 pub(super) fn blocks(next: &mut u64, events: &Events) -> Option<Vec<B256>> {
     hashes(next, events, |event| match event {
         ChainEvent::Connected(block) => Some(block.header.hash()),

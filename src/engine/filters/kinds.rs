@@ -25,7 +25,6 @@ pub const MAX_PENDING: usize = 10_000;
 /// How a filter is asked.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
-    /// There was no poll yet.
     pub(super) is_first: bool,
     /// Nobody can ask for a smaller range: it is a subscription.
     #[cfg(feature = "light")]
@@ -81,7 +80,6 @@ pub(super) struct Logs {
 }
 
 impl Logs {
-    /// All logs of the range.
     fn all(&self, view: &dyn View) -> Result<Vec<FoundLog>, RangeStop> {
         let head = settled_height(view)?;
         range_logs(view, self.from, self.to.map_or(head, |to| to.min(head)), &self.filter)
@@ -182,7 +180,6 @@ impl BlockLogs {
     }
 }
 
-/// New blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     /// Reports headers instead of hashes.
@@ -276,9 +273,6 @@ pub(super) enum Kind {
 
 impl Kind {
     /// A filter that has reported nothing yet.
-    ///
-    /// # Errors
-    /// As the look-ups of the view.
     pub(super) fn new(watch: Watch, view: &dyn View) -> Need<Self> {
         Ok(match watch {
             Watch::Logs { filter, from, to } => Self::Logs(Logs { filter, from, to, told: Told::new(view)? }),
@@ -296,9 +290,6 @@ impl Kind {
     }
 
     /// What is new; `None` if events were missed. An error leaves the filter unchanged.
-    ///
-    /// # Errors
-    /// As the look-ups of the view.
     pub(super) fn news(&mut self, view: &dyn View, poll: Poll) -> Result<Option<Changes>, RangeStop> {
         Ok(match self {
             Self::Logs(logs) => logs.news(view, poll)?.map(Changes::Logs),
@@ -313,9 +304,6 @@ impl Kind {
     }
 
     /// All logs of the range or block; `None` if it watches no logs.
-    ///
-    /// # Errors
-    /// As the look-ups of the view.
     pub(super) fn all_logs(&self, view: &dyn View) -> Result<Option<Vec<FoundLog>>, RangeStop> {
         Ok(Some(match self {
             Self::Logs(logs) => logs.all(view)?,

@@ -83,7 +83,6 @@ impl LentFilter {
 impl Filters {
     /// A filter for another host. It stays here, too, until [`Self::forget`]. `None` if it does not exist, or if it is a
     /// subscription, which stays with its connection.
-    #[must_use]
     pub fn lend(&self, id: u128) -> Option<LentFilter> {
         let open = self.open.iter().find(|open| open.id == id && open.subscription.is_none())?;
         LentFilter::of(open)

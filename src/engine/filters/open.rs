@@ -67,9 +67,6 @@ pub(super) struct Open {
 
 impl Open {
     /// A filter that is installed at `now` (seconds since 1970), or a subscription of its owner's connection.
-    ///
-    /// # Errors
-    /// As the look-ups of the view.
     pub(super) fn new(
         id: u128,
         watch: Watch,
@@ -103,9 +100,6 @@ impl Open {
     }
 
     /// What is new; `None` if events were missed. An error leaves the filter unchanged.
-    ///
-    /// # Errors
-    /// As the look-ups of the view.
     pub(super) fn news(&mut self, view: &dyn View) -> Result<Option<Changes>, RangeStop> {
         let poll = Poll {
             is_first: self.fresh,

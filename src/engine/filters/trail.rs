@@ -38,7 +38,6 @@ pub(super) struct Trail(pub(super) Vec<ReportedBlock>);
 pub(super) struct Step {
     /// Blocks that the trail did not have.
     pub(super) new: Vec<BlockHeader>,
-    /// Logs of these blocks.
     pub(super) logs: Vec<FoundLog>,
     /// Reported logs of blocks that left the chain.
     pub(super) removed: Vec<FoundLog>,

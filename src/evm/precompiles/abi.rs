@@ -34,7 +34,6 @@ pub(super) enum Kind {
 pub(super) enum Arg<'a> {
     /// A word, big endian.
     Word(U256),
-    /// Bytes.
     Bytes(&'a [u8]),
     /// Several byte strings.
     List(Vec<&'a [u8]>),
@@ -178,7 +177,6 @@ pub(super) fn bytes_tail(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A result of one word.
 pub(super) fn word_result(word: U256) -> Bytes {
     word.to_be_bytes::<WORD>().into()
 }

@@ -138,7 +138,6 @@ fn tags(coinbase_tx: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A number in the byte form of the header.
 fn raw_bytes(number: &RawUint) -> Vec<u8> {
     let word = number.value().to_be_bytes::<32>();
     let len = usize::try_from(number.len()).unwrap_or(usize::MAX);

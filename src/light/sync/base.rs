@@ -34,7 +34,6 @@ impl AskBase {
     }
 }
 
-/// The header in a window of one.
 pub(super) fn only_header(window: HeaderWindow) -> Result<SealedHeader, SyncCause> {
     let (found, missing) = window.into_headers();
     let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);

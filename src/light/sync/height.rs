@@ -34,7 +34,6 @@ impl AskHeight {
         Ok(Phase::Above(AskAbove::new(exchange)))
     }
 
-    /// The height in the response.
     pub(super) fn height(&self, responses: &[UpstreamResponse]) -> Result<u64, SyncCause> {
         match responses.first() {
             Some(Ok(raw)) => prove::quantity(raw).ok_or(SyncCause::BadHeight),

@@ -51,29 +51,17 @@ pub struct Page {
 /// Why stored headers cannot be used: they are damaged, or belong to another chain.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum KeptFault {
     /// The host cannot read the page.
     #[error("page {index}: {reason}")]
-    Unreadable {
-        /// The number of the page.
-        index: u64,
-        /// The host's reason.
-        reason: String,
-    },
+    Unreadable { index: u64, reason: String },
     /// The bytes are not those that were written, or are more than any page has.
     #[error("page {index} is damaged")]
-    Damaged {
-        /// The number of the page.
-        index: u64,
-    },
+    Damaged { index: u64 },
     /// The bytes do not decode as headers.
     #[error("page {index}: {error}")]
-    Decode {
-        /// The number of the page.
-        index: u64,
-        /// Why they do not decode.
-        error: BatchError,
-    },
+    Decode { index: u64, error: BatchError },
     /// The headers do not form a chain from the checkpoint.
     #[error(transparent)]
     Chain(#[from] ChainError),

@@ -81,7 +81,6 @@ impl Restoring {
     }
 
     /// The number of the page to read next, if one is left.
-    #[must_use]
     pub fn page(&self) -> Option<u64> {
         self.checkpoint_page.or((self.next < self.end).then_some(self.next))
     }

@@ -14,8 +14,7 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     method::{
-        BLOCK_HASH, Done, Failure, Handler, Method, Pages, THE_BLOCK, absent, account_of, optional, required,
-        told, verified,
+        BLOCK_HASH, Done, Failure, Method, THE_BLOCK, absent, account_of, optional, required, verified,
     },
     params::{Params, object},
     trace::{traced_block, traces},
@@ -26,72 +25,53 @@ use crate::{
 };
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "debug_traceTransaction",
-        aliases: &[],
-        params: &[required("transactionHash", "HASH"), optional("options", "TRACE_OPTIONS")],
-        result: told("trace object or null"),
-        level: Level::Verified,
-        cost: 500,
-        pages: Pages::Any,
-        doc: told(
-            "A trace of a transaction's instructions (rskTracer), or of its calls as a tree (callTracer).",
-        ),
-        handler: Handler::Read(transaction),
-    },
-    Method {
-        name: "debug_traceBlockByHash",
-        aliases: &[],
-        params: &[BLOCK_HASH, optional("options", "TRACE_OPTIONS")],
-        result: told("array of trace objects or null"),
-        level: Level::Verified,
-        cost: 1_000,
-        pages: Pages::Any,
-        doc: told("As debug_traceTransaction, for all transactions of a block."),
-        handler: Handler::Read(|view, params| {
+    Method::read(
+        "debug_traceTransaction",
+        &[required("transactionHash", "HASH"), optional("options", "TRACE_OPTIONS")],
+        "trace object or null",
+        "A trace of a transaction's instructions (rskTracer), or of its calls as a tree (callTracer).",
+        transaction,
+    )
+    .costs(500),
+    Method::read(
+        "debug_traceBlockByHash",
+        &[BLOCK_HASH, optional("options", "TRACE_OPTIONS")],
+        "array of trace objects or null",
+        "As debug_traceTransaction, for all transactions of a block.",
+        |view, params| {
             let hash = params.hash(0, "block hash")?;
             block(view, view.header_by_hash(hash)?, params)
-        }),
-    },
-    Method {
-        name: "debug_traceBlockByNumber",
-        aliases: &[],
-        params: &[THE_BLOCK, optional("options", "TRACE_OPTIONS")],
-        result: told("array of trace objects or null"),
-        level: Level::Verified,
-        cost: 1_000,
-        pages: Pages::Any,
-        doc: told("As debug_traceTransaction, for all transactions of a block."),
-        handler: Handler::Read(|view, params| {
+        },
+    )
+    .costs(1_000),
+    Method::read(
+        "debug_traceBlockByNumber",
+        &[THE_BLOCK, optional("options", "TRACE_OPTIONS")],
+        "array of trace objects or null",
+        "As debug_traceTransaction, for all transactions of a block.",
+        |view, params| {
             let param = traced_block(params.block(0))?;
             block(view, find(view, &param)?, params)
-        }),
-    },
-    Method {
-        name: "debug_wireProtocolQueueSize",
-        aliases: &[],
-        params: &[],
-        result: told("QUANTITY"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("The number of messages queued for peers: always 0, as there is no peer-to-peer network."),
-        handler: Handler::Read(|_, _| super::method::done(&"0x0", Level::Local)),
-    },
-    Method {
-        name: "debug_accountTransactionQuota",
-        aliases: &[],
-        params: &[account_of("address")],
-        result: told("null"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("The transaction quota of an account: always null, because there are no quotas."),
-        handler: Handler::Read(|_, params| {
+        },
+    )
+    .costs(1_000),
+    Method::local(
+        "debug_wireProtocolQueueSize",
+        &[],
+        "QUANTITY",
+        "The number of messages queued for peers: always 0, as there is no peer-to-peer network.",
+        |_, _| super::method::done(&"0x0", Level::Local),
+    ),
+    Method::local(
+        "debug_accountTransactionQuota",
+        &[account_of("address")],
+        "null",
+        "The transaction quota of an account: always null, because there are no quotas.",
+        |_, params| {
             params.address(0)?;
             super::method::done(&(), Level::Local)
-        }),
-    },
+        },
+    ),
 ];
 
 /// The tracer that the request names, with its options.

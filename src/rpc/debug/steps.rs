@@ -113,9 +113,6 @@ fn slots(storage: &BTreeMap<U256, U256>) -> BTreeMap<String, String> {
 }
 
 /// The trace object of a transaction.
-///
-/// # Errors
-/// Serialization fails, which does not happen for these types.
 pub(super) fn shown(trace: &TransactionTrace, hidden: StepOptions) -> serde_json::Result<Box<RawValue>> {
     match trace.steps.as_ref().and_then(|steps| Some((steps, steps.contract?))) {
         Some((steps, contract)) => to_raw_value(&run(steps, contract, hidden)),

@@ -15,7 +15,6 @@ use crate::{
     types::json::{Data, Quantity, RpcTransaction},
 };
 
-/// The row of a method that shows the pool.
 const fn shown_to_named(row: Method) -> Method {
     Method { pages: Pages::Named, ..row }
 }

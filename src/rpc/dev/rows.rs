@@ -48,13 +48,9 @@ pub(super) const fn read(
     doc: &'static str,
     handler: Read,
 ) -> Method {
-    let handler = Handler::Read(handler);
-    let (result, doc) = (told(result), told(doc));
-    let (level, pages) = (Level::Local, Pages::Any);
-    Method { name, aliases: &[], params, result, level, cost: 5, pages, doc, handler }
+    Method::local(name, params, result, doc, handler).costs(5)
 }
 
-/// The development chain of a node.
 pub(super) fn chain(node: &mut dyn Node) -> Result<&mut DevChain, RpcError> {
     node.dev().ok_or(RpcError::NeedsDevChain)
 }

@@ -130,7 +130,6 @@ impl TransactionObject<'_> {
         self.to.as_deref().filter(|to| !to.is_empty()).map(parse_address).transpose()
     }
 
-    /// The transaction, signed for the chain.
     pub(super) fn signed(&self, chain: &DevChain, key: &PrivateKey) -> Result<Transaction, Failure> {
         let transaction = self.complete(chain, key.address())?;
         let chain_id = chain.view().network().chain_id;

@@ -9,11 +9,11 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{Done, Failure, Handler, Method, Pages, Subject, THE_BLOCK, absent, required, told, verified},
+    method::{Done, Failure, Method, Subject, THE_BLOCK, absent, required, verified},
     params::Params,
 };
 use crate::{
-    engine::{BlockHeader, Level, TransactionPlace, View},
+    engine::{BlockHeader, TransactionPlace, View},
     exec::trace::TransactionTrace,
 };
 
@@ -26,53 +26,41 @@ use replay::{CALLS, too_large};
 pub(super) use shape::halt_text;
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "trace_transaction",
-        aliases: &[],
-        params: &[required("transactionHash", "HASH")],
-        result: told("array of trace objects or null"),
-        level: Level::Verified,
-        cost: 100,
-        pages: Pages::Any,
-        doc: told("The calls, contract creations and self-destructions of a transaction."),
-        handler: Handler::Read(transaction),
-    },
-    Method {
-        name: "trace_block",
-        aliases: &[],
-        params: &[THE_BLOCK],
-        result: told("array of trace objects or null"),
-        level: Level::Verified,
-        cost: 200,
-        pages: Pages::Any,
-        doc: told("The traces of all transactions of a block, REMASC's included."),
-        handler: Handler::Read(block),
-    },
+    Method::read(
+        "trace_transaction",
+        &[required("transactionHash", "HASH")],
+        "array of trace objects or null",
+        "The calls, contract creations and self-destructions of a transaction.",
+        transaction,
+    )
+    .costs(100),
+    Method::read(
+        "trace_block",
+        &[THE_BLOCK],
+        "array of trace objects or null",
+        "The traces of all transactions of a block, REMASC's included.",
+        block,
+    )
+    .costs(200),
     FILTER,
-    Method {
-        name: "trace_get",
-        aliases: &[],
-        params: &[required("transactionHash", "HASH"), required("positions", "array of one QUANTITY")],
-        result: told("trace object or null"),
-        level: Level::Verified,
-        cost: 100,
-        pages: Pages::Any,
-        doc: told("One trace of a transaction, by its index."),
-        handler: Handler::Read(get),
-    },
+    Method::read(
+        "trace_get",
+        &[required("transactionHash", "HASH"), required("positions", "array of one QUANTITY")],
+        "trace object or null",
+        "One trace of a transaction, by its index.",
+        get,
+    )
+    .costs(100),
 ];
 
-pub(super) const FILTER: Method = Method {
-    name: "trace_filter",
-    aliases: &[],
-    params: &[required("filter", "TRACE_FILTER").of(Subject::Traces)],
-    result: told("array of trace objects"),
-    level: Level::Verified,
-    cost: 1_000,
-    pages: Pages::Any,
-    doc: told("The traces of the transactions in a range of blocks, selected by sender and receiver."),
-    handler: Handler::Read(filter::filter),
-};
+pub(super) const FILTER: Method = Method::read(
+    "trace_filter",
+    &[required("filter", "TRACE_FILTER").of(Subject::Traces)],
+    "array of trace objects",
+    "The traces of the transactions in a range of blocks, selected by sender and receiver.",
+    filter::filter,
+)
+.costs(1_000);
 
 /// The traces of the transaction in the first parameter, with its block's header; `None` if it is not mined.
 fn of_transaction(

@@ -13,9 +13,6 @@ use crate::{
 };
 
 /// Executes a block again and returns the traces of all its transactions, or of one.
-///
-/// # Errors
-/// As [`View::replay`]; also if the traces need more memory than [`MAX_TRACE_BYTES`].
 pub(in crate::rpc) fn traces(
     view: &dyn View,
     header: &BlockHeader,

@@ -87,7 +87,6 @@ pub(super) fn traces(header: &BlockHeader, traces: &[TransactionTrace]) -> Vec<R
     traces.iter().flat_map(|trace| transaction(header, trace)).collect()
 }
 
-/// The trace objects of one transaction.
 pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let places = places(calls);

@@ -9,33 +9,18 @@ use crate::types::error::FieldError;
 /// Why a JSON text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum JsonError {
-    /// The text is not JSON.
     #[error("{object}: not JSON (line {line}, column {column})")]
-    Syntax {
-        /// The kind of object that was expected.
-        object: &'static str,
-        /// Line of the error, from 1.
-        line: usize,
-        /// Column of the error, from 1.
-        column: usize,
-    },
+    Syntax { object: &'static str, line: usize, column: usize },
     /// The text is JSON, but not an object with each field at most once.
     #[error("{0}: not a JSON object with each field once")]
     NotAnObject(&'static str),
     /// A field breaks a rule.
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// No possible encoding of the JSON has the claimed hash.
     #[error("{object}: none of {tried} possible encodings has the hash {claimed}")]
-    Hash {
-        /// `header` or `transaction`.
-        object: &'static str,
-        /// The hash that was claimed.
-        claimed: B256,
-        /// Number of encodings tried.
-        tried: usize,
-    },
+    Hash { object: &'static str, claimed: B256, tried: usize },
 }
 
 impl JsonError {

@@ -124,7 +124,6 @@ impl<'a> Field<'a> {
         self.fixed::<32>().map(B256::from)
     }
 
-    /// Reads an address.
     pub(super) fn address(&self) -> Result<Address, FieldError> {
         self.fixed::<20>().map(Address::from)
     }

@@ -55,7 +55,6 @@ fn manual(stage: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The file of the npm package.
 pub(super) fn npm_file() -> PathBuf {
     folder().join(format!("rootlight-{VERSION}.tgz"))
 }

@@ -7,7 +7,6 @@ use crate::shell::{ask, target_dir};
 /// The version of all crates and of the npm package, which is that of the tasks too.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The folder of all files of the release.
 pub(super) fn folder() -> PathBuf {
     target_dir().join("release-artifacts")
 }

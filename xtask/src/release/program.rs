@@ -10,7 +10,6 @@ use crate::{tools, wasm};
 
 /// A platform of the release.
 pub(super) struct Target {
-    /// The target triple of rustc.
     pub(super) triple: &'static str,
     /// Rust's name for the processor.
     processor: &'static str,
@@ -54,7 +53,6 @@ impl Target {
         self.processor == std::env::consts::ARCH
     }
 
-    /// Path of the built program.
     pub(super) fn path(&self) -> PathBuf {
         target_dir().join(self.triple).join("dist/rootlight")
     }

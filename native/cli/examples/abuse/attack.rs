@@ -106,7 +106,6 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Attack)> {
         .chain(sources::all())
 }
 
-/// Returns the abuse with this name.
 pub(crate) fn find(name: &str) -> Option<Attack> {
     all().find(|(known, _)| *known == name).map(|(_, attack)| attack)
 }

@@ -37,7 +37,6 @@ pub(crate) fn call_of(id: usize, code: &str) -> Value {
 const ATTACKER: &str = "127.0.0.2";
 const ELSEWHERE: &str = "127.0.0.3";
 
-/// Connects from the attackers' address.
 pub(crate) async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     connect_from(ATTACKER, address).await
 }

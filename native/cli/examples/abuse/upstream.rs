@@ -206,7 +206,6 @@ async fn answer(question: &Value, way: Way) -> String {
     }
 }
 
-/// Returns the calls of a message.
 fn calls(question: &Value) -> Vec<&Value> {
     question.as_array().map_or_else(|| vec![question], |calls| calls.iter().collect())
 }

@@ -82,7 +82,6 @@ impl Chain {
         self.block(number).expect("a block of the chain").0.header().hash()
     }
 
-    /// Reads a block by its number.
     pub(crate) fn block(&self, number: u64) -> Option<Block> {
         let index = usize::try_from(number.checked_sub(START - BELOW)?).ok()?;
         let (from, to) = (*self.places.get(index)?, *self.places.get(index + 1)?);

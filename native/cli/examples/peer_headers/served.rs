@@ -33,7 +33,6 @@ impl Served {
         Self { chain, numbers, runs: Mutex::default() }
     }
 
-    /// A header by its number.
     pub(crate) fn at(&self, number: u64) -> Option<SealedHeader> {
         self.chain.block(number).map(|(header, _)| header.into_header())
     }

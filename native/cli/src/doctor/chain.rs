@@ -97,7 +97,6 @@ impl Reader<'_> {
         self.ask("rootlight_syncStatus", json!([])).await.unwrap_or_default()
     }
 
-    /// What is known of the upstreams.
     async fn upstreams(&self) -> Value {
         self.ask("rootlight_upstreams", json!([])).await.unwrap_or_default()
     }

@@ -154,7 +154,6 @@ pub struct Report {
 
 impl Report {
     /// The first step that failed.
-    #[must_use]
     pub fn first_failure(&self) -> Option<&Step> {
         self.steps.iter().find(|step| step.outcome == Outcome::Failed)
     }

@@ -13,7 +13,6 @@ use serde_json::value::{RawValue, to_raw_value};
 /// A block whose rows match its header.
 #[derive(Debug)]
 pub(super) struct CheckedBlock {
-    /// Its place.
     pub(super) place: BlockRef,
     /// The block object with whole transactions, without uncles.
     pub(super) object: Box<RawValue>,
@@ -29,7 +28,6 @@ pub(super) struct CheckedBlock {
 pub(super) enum About {
     /// The transaction itself.
     Transaction,
-    /// Its receipt.
     Receipt,
 }
 
@@ -58,7 +56,6 @@ impl CheckedBlock {
         Some(Self { place, object, hashes, transactions: texts, receipts, uncles })
     }
 
-    /// What the block has about a transaction.
     pub(super) fn part(&self, about: About, transaction: &B256) -> Option<&RawValue> {
         let index = self.hashes.iter().position(|hash| hash == transaction)?;
         let list = match about {
@@ -73,7 +70,6 @@ impl CheckedBlock {
         self.uncles.as_deref()
     }
 
-    /// The transactions.
     pub(super) fn hashes(&self) -> &[B256] {
         &self.hashes
     }

@@ -6,20 +6,17 @@ use rootlight_upstream::UpstreamError;
 /// Why the index gives no answer. Requests that backends can answer go on to them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum NoAnswer {
     /// The database failed a moment ago, and is left alone for a while.
     #[error("its database failed and is tried again soon")]
     Paused,
-    /// As many questions are open as may be.
     #[error("too many questions are open; ask again")]
     Busy,
-    /// The database took too long.
     #[error("its database took longer than {0} ms; ask for fewer blocks or name more topics")]
     Slow(u128),
-    /// The index has a block that the proven chain does not have.
     #[error("its block {0} is not on the proven chain; ask again")]
     OtherBranch(u64),
-    /// Bytes in memory use up their budget.
     #[error("answers in memory use up their budget; ask again")]
     NoRoom,
     /// The client that verifies has no chain yet.
@@ -28,7 +25,6 @@ pub enum NoAnswer {
     /// A question is not one that the index knows.
     #[error("the question is malformed")]
     Malformed,
-    /// The check of a block was interrupted.
     #[error("a check was interrupted: {0}")]
     Interrupted(String),
     /// A log or trace cannot be written as JSON, which is a defect.

@@ -23,7 +23,6 @@ impl List {
         Self { budget, text: String::new(), count: 0, held: Held::default() }
     }
 
-    /// Adds a member.
     pub(super) fn add(&mut self, member: &impl Serialize) -> Result<(), NoAnswer> {
         self.text.push(if self.count == 0 { '[' } else { ',' });
         self.text.push_str(&serde_json::to_string(member)?);
@@ -36,7 +35,6 @@ impl List {
         self.count
     }
 
-    /// Bytes of the text.
     pub(super) const fn bytes(&self) -> usize {
         self.text.len()
     }

@@ -43,7 +43,6 @@ pub(super) async fn answer(
     Ok((to_raw_value(&LogReply::All { count, logs })?, held))
 }
 
-/// Adds a log to a list.
 fn add(list: &mut List, found: &FoundLog) -> Result<(), NoAnswer> {
     let block = found.block;
     let at = Location { block_hash: block.hash, block_number: block.number, index: found.transaction_index };

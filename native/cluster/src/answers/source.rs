@@ -128,7 +128,6 @@ impl IndexSource {
     }
 
     /// How questions ended.
-    #[must_use]
     pub fn counts(&self) -> IndexCounts {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         IndexCounts { answered: read(&self.answered), missed: read(&self.missed), failed: read(&self.failed) }

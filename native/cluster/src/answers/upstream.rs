@@ -1,6 +1,5 @@
 //! A backend with the index before it.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -9,13 +8,9 @@ use futures::stream;
 use rootlight::light::{NO_RESPONSE, UpstreamRequest};
 use rootlight::types::B256;
 use rootlight_limits::budget::Held;
-use rootlight_node::light::index::{
-    BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES, INDEX_TRANSACTION, LogQuestion,
-    TraceQuestion, hash_of_params, is_index_question,
-};
-use rootlight_upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult};
+use rootlight_node::light::index::IndexQuestion;
+use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::Notify;
 
 use super::block::About;
 use super::failure::NoAnswer;
@@ -54,14 +49,8 @@ enum Question {
     Block(B256),
     /// Something about a transaction, which a backend can give too.
     Part(About, B256),
-    /// Something about a transaction, which only the index may give.
-    Older(About, B256),
-    /// Logs, which only the index may give.
-    Logs(LogQuestion),
-    /// Traces, which only the index may give.
-    Traces(TraceQuestion),
-    /// A part of a block below the proven chain, which only the index may give.
-    BlockPart(BlockQuestion),
+    /// What only the index may give.
+    Alone(IndexQuestion),
     /// A question that cannot be read.
     Malformed,
 }
@@ -69,54 +58,53 @@ enum Question {
 impl Question {
     /// What the index is asked by a request; `None` if it is for the backend alone.
     fn of(request: &UpstreamRequest) -> Option<Self> {
-        let hash = || hash_of_params(&request.params);
-        let question = match request.method {
+        let hash = || serde_json::from_str(&request.params).ok().map(|[hash]: [B256; 1]| hash);
+        match request.method {
             "eth_getBlockByHash" => {
                 let (hash, full): (B256, bool) = serde_json::from_str(&request.params).ok()?;
                 full.then_some(Self::Block(hash))
             }
             "eth_getTransactionByHash" => hash().map(|hash| Self::Part(About::Transaction, hash)),
             "eth_getTransactionReceipt" => hash().map(|hash| Self::Part(About::Receipt, hash)),
-            INDEX_TRANSACTION => hash().map(|hash| Self::Older(About::Transaction, hash)),
-            INDEX_RECEIPT => hash().map(|hash| Self::Older(About::Receipt, hash)),
-            INDEX_LOGS => LogQuestion::of_params(&request.params).map(Self::Logs),
-            INDEX_TRACES => TraceQuestion::of_params(&request.params).map(Self::Traces),
-            INDEX_BLOCK => BlockQuestion::of_params(&request.params).map(Self::BlockPart),
-            _ => None,
-        };
-        question.or_else(|| is_index_question(request).then_some(Self::Malformed))
+            _ => IndexQuestion::of(request).map(|question| question.map_or(Self::Malformed, Self::Alone)),
+        }
     }
 }
 
 impl WithIndex {
     /// The index's answer; `None` if the backend is to be asked.
     async fn of_index(&self, request: &UpstreamRequest) -> Option<(UpstreamResult, Held)> {
-        let alone = |answer: Option<Box<RawValue>>| answer.map(|text| (Ok(text), Held::default()));
-        let failed = |failure: NoAnswer| (Err(failure.into()), Held::default());
-        match Question::of(request)? {
-            Question::Block(hash) => alone(self.index.block(&hash, DEPTH).await),
-            Question::Part(about, hash) => alone(self.index.part(about, &hash).await),
-            Question::Older(about, hash) => Some(match self.index.found(about, &hash).await {
-                Ok(found) => (Ok(found.unwrap_or_else(|| RawValue::NULL.to_owned())), Held::default()),
-                Err(failure) => failed(failure),
-            }),
-            Question::Logs(question) => Some(match self.index.logs(question).await {
-                Ok((text, held)) => (Ok(text), held),
-                Err(failure) => failed(failure),
-            }),
-            Question::Traces(question) => Some(match self.index.traces(question).await {
-                Ok((text, held)) => (Ok(text), held),
-                Err(failure) => failed(failure),
-            }),
-            Question::BlockPart(question) => Some(match self.index.block_part(question).await {
-                Ok(Some((text, held))) => {
-                    (to_raw_value(&[text]).map_err(|error| NoAnswer::from(error).into()), held)
-                }
-                Ok(None) => (Ok(RawValue::NULL.to_owned()), Held::default()),
-                Err(failure) => failed(failure),
-            }),
-            Question::Malformed => Some(failed(NoAnswer::Malformed)),
-        }
+        let answer = match Question::of(request)? {
+            Question::Block(hash) => Ok((self.index.block(&hash, DEPTH).await?, Held::default())),
+            Question::Part(about, hash) => Ok((self.index.part(about, &hash).await?, Held::default())),
+            Question::Alone(question) => self.alone(question).await,
+            Question::Malformed => Err(NoAnswer::Malformed),
+        };
+        Some(
+            answer.map_or_else(
+                |failure| (Err(failure.into()), Held::default()),
+                |(text, held)| (Ok(text), held),
+            ),
+        )
+    }
+
+    /// The answer that only the index may give; `null` if it has none.
+    async fn alone(&self, question: IndexQuestion) -> Result<(Box<RawValue>, Held), NoAnswer> {
+        let found = match question {
+            IndexQuestion::Logs(question) => return self.index.logs(question).await,
+            IndexQuestion::Traces(question) => return self.index.traces(question).await,
+            IndexQuestion::Block(question) => match self.index.block_part(question).await? {
+                Some((text, held)) => Some((to_raw_value(&[text])?, held)),
+                None => None,
+            },
+            IndexQuestion::Transaction(hash) => self.found(About::Transaction, &hash).await?,
+            IndexQuestion::Receipt(hash) => self.found(About::Receipt, &hash).await?,
+        };
+        Ok(found.unwrap_or_else(|| (RawValue::NULL.to_owned(), Held::default())))
+    }
+
+    async fn found(&self, about: About, hash: &B256) -> Result<Option<(Box<RawValue>, Held)>, NoAnswer> {
+        Ok(self.index.found(about, hash).await?.map(|text| (text, Held::default())))
     }
 
     async fn answers(&self, requests: Vec<UpstreamRequest>) -> (Vec<UpstreamResult>, Held) {
@@ -159,19 +147,7 @@ impl Upstream for WithIndex {
         self.backend.name()
     }
 
-    fn address(&self) -> Option<IpAddr> {
-        self.backend.address()
-    }
-
-    fn turn(&self) -> Option<Turn> {
-        self.backend.turn()
-    }
-
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.backend.dismiss(turn, reason);
-    }
-
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.backend.heads()
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.backend)
     }
 }

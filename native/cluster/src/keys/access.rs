@@ -130,7 +130,6 @@ impl ClusterAccess {
     }
 
     /// The secret that all front ends of the service share.
-    #[must_use]
     pub fn secret(&self) -> B256 {
         self.parts.secret
     }
@@ -144,7 +143,6 @@ impl ClusterAccess {
     }
 
     /// What keys and quotas did.
-    #[must_use]
     pub fn metrics(&self) -> &ServiceMetrics {
         &self.parts.metrics
     }

@@ -8,11 +8,11 @@ use crate::store::StoreError;
 /// Why the keys cannot be used, or a command on them failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ClusterKeyError {
     /// The database's address, its connection, or a statement.
     #[error(transparent)]
     Database(#[from] IndexError),
-    /// The database did not answer in time.
     #[error("the database did not answer in time")]
     Slow,
     /// The store.
@@ -21,24 +21,12 @@ pub enum ClusterKeyError {
     /// A value of a command, or the key that it names.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A migration failed.
     #[error("the schema of keys cannot be brought to version {version}: {reason}")]
-    Migration {
-        /// The newest version of this program.
-        version: u32,
-        /// The library's text.
-        reason: String,
-    },
-    /// A newer program has changed the schema.
+    Migration { version: u32, reason: String },
     #[error(
         "the schema of keys has version {found}, and this program knows versions up to {known}: use the newer program"
     )]
-    NewerSchema {
-        /// The version of the database.
-        found: u32,
-        /// The newest version that is known.
-        known: u32,
-    },
+    NewerSchema { found: u32, known: u32 },
     /// The database takes no changes.
     #[error(
         "the database is read-only, as a replica is: front ends write usage, so --index has to name the primary"
@@ -46,12 +34,7 @@ pub enum ClusterKeyError {
     ReadOnly,
     /// A row does not have the form that this program writes.
     #[error("the database of keys is damaged: {what} of key {id}")]
-    Damaged {
-        /// What was read.
-        what: &'static str,
-        /// The key.
-        id: String,
-    },
+    Damaged { what: &'static str, id: String },
 }
 
 impl ClusterKeyError {

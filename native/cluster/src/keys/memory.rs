@@ -22,7 +22,6 @@ const EXPECTED_KEYS: usize = 100_000;
 /// What is known of an id.
 #[derive(Debug, Clone)]
 pub(super) enum Known {
-    /// The key.
     Key(Arc<Record>),
     /// There is none.
     Absent,
@@ -89,7 +88,6 @@ impl Memory {
         }
     }
 
-    /// What is known of an id.
     pub(super) fn get(&self, id: &str) -> Option<Known> {
         if let Some(entry) = self.keys.get(id) {
             return (entry.generation == self.mark().generation).then_some(Known::Key(entry.record));
@@ -107,7 +105,6 @@ impl Memory {
         self.refused.get(id).is_some_and(|since| since.elapsed() < UNKNOWN_FOR)
     }
 
-    /// Notes that a key was refused.
     pub(super) fn note_refused(&self, id: &str) {
         self.refused.insert(id.to_owned(), Instant::now());
     }

@@ -30,10 +30,12 @@ pub(super) type Taken = Result<Option<Standing>, Exceeded>;
 
 /// What a message gets at once.
 pub(super) enum Step {
-    /// A decision.
     Done(Taken, Decision),
     /// The store is asked. If `start` is set, the caller has to start the asking.
-    Wait { receiver: oneshot::Receiver<(Taken, Decision)>, start: bool },
+    Wait {
+        receiver: oneshot::Receiver<(Taken, Decision)>,
+        start: bool,
+    },
 }
 
 /// A message that waits for the store.

@@ -142,31 +142,26 @@ impl ServiceMetrics {
     }
 
     /// Times that changes of keys were read from the database.
-    #[must_use]
     pub fn polls(&self) -> u64 {
         self.polls.get()
     }
 
     /// Look-ups that ended so.
-    #[must_use]
     pub fn lookups(&self, level: Level) -> u64 {
         self.lookups.get_or_create(&LevelLabel { level }).get()
     }
 
     /// Messages that were decided so.
-    #[must_use]
     pub fn decisions(&self, by: Decision) -> u64 {
         self.messages.get_or_create(&DecisionLabel { by }).get()
     }
 
     /// Questions to the store about limits.
-    #[must_use]
     pub fn store_calls(&self) -> u64 {
         self.calls.get()
     }
 
     /// Front ends that share the limits, as far as is known.
-    #[must_use]
     pub fn front_ends(&self) -> u32 {
         u32::try_from(self.front_ends.get()).unwrap_or(0)
     }

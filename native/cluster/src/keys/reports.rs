@@ -64,7 +64,7 @@ pub struct FrontEndUsage {
     /// The name, made anew at each start.
     pub name: String,
     /// Seconds since it last wrote usage.
-    pub seconds_ago: u64,
+    pub(crate) seconds_ago: u64,
 }
 
 /// The state of the database.

@@ -25,7 +25,6 @@ pub(super) fn whole(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A count of the database.
 pub(super) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -65,7 +64,6 @@ pub(super) async fn lock(
     rows.first().map(record).transpose()
 }
 
-/// The revision of the keys.
 pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
     Ok(client.query_typed_one("SELECT revision FROM service.state", &[]).await?.try_get(0)?)
 }
@@ -74,7 +72,6 @@ pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
 pub(super) struct Changed {
     /// Those that can be read, in order.
     pub(super) keys: Vec<Versioned>,
-    /// The ids of all.
     pub(super) ids: Vec<String>,
     /// The revision of the last one.
     pub(super) last: Option<i64>,

@@ -212,7 +212,6 @@ impl Columns {
         columns
     }
 
-    /// Adds the usage to all tables.
     async fn add(&self, transaction: &Transaction<'_>) -> Result<(), ClusterKeyError> {
         let Self { days, numbers, requests, weights, refused, of, classes, counts } = self;
         let (integers, longs, texts) = (Type::INT4_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY);

@@ -12,7 +12,6 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.
 /// What the store is asked.
 pub(super) struct Question {
     pub(super) limits: Limits,
-    /// The messages.
     pub(super) demands: Vec<Demand>,
     /// The wanted lease, in nanoseconds of the rate and in requests.
     pub(super) lease: (u64, u64),
@@ -46,7 +45,6 @@ pub(super) struct Reply {
     pub(super) unix: u64,
     /// Nanoseconds of the rate, and requests of the day.
     pub(super) lease: (u64, u64),
-    /// One for each message.
     pub(super) verdicts: Vec<One>,
 }
 

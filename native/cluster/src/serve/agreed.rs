@@ -137,7 +137,6 @@ impl<C> Part<C> {
         self.closed = true;
     }
 
-    /// The arguments of a report.
     pub(crate) fn report<D: Display<Chain = C>>(
         &self,
         display: &D,

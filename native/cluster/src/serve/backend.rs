@@ -1,6 +1,5 @@
 //! A backend as the upstream of a front end, which is also looked at when another front end has seen a new block.
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Held;
-use rootlight_upstream::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamResult};
+use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -81,7 +80,6 @@ impl NewBlocks {
         (watched.collect(), signals)
     }
 
-    /// Looks for new blocks now.
     pub(super) fn look(&self) {
         self.signals.iter().for_each(|heads| heads.notify_one());
     }
@@ -126,16 +124,8 @@ impl Upstream for Backend {
         self.inner.name()
     }
 
-    fn address(&self) -> Option<IpAddr> {
-        self.inner.address()
-    }
-
-    fn turn(&self) -> Option<Turn> {
-        self.inner.turn()
-    }
-
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.inner.dismiss(turn, reason);
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.inner)
     }
 
     fn heads(&self) -> Option<Arc<Notify>> {

@@ -8,7 +8,6 @@ use rootlight::rpc::{Effect, Message, Method, Reply, RpcError};
 /// New filters and sent transactions of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Made {
-    /// The ids of new filters.
     pub(super) filters: Vec<u128>,
     /// The transactions that were sent.
     pub(super) sent: BTreeSet<B256>,

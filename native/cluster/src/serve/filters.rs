@@ -46,7 +46,6 @@ const MAX_USED: usize = 64;
 /// Why a message about filters is not answered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FilterError {
-    /// The store cannot be reached, or is full.
     #[error("filters cannot be reached at present; ask again")]
     Store(#[from] StoreError),
     /// Another message polls the same filter all the time.
@@ -55,10 +54,8 @@ pub(super) enum FilterError {
     /// The answer took longer than a front end may keep a filter. Nothing was reported.
     #[error("the poll took too long; ask again")]
     Late,
-    /// The message uses too many filters.
     #[error("a message may use at most {MAX_USED} filters")]
     TooMany,
-    /// The filters that a message makes take too much room.
     #[error("the filters take too much room: {MAX_BYTES} bytes each and {0} together at most")]
     TooLarge(usize),
     /// The store keeps the rest of its memory for limits and keys.
@@ -81,7 +78,6 @@ pub(super) struct SharedFilters {
 pub(super) struct Taken {
     /// Who has taken them: no other message has this name.
     name: String,
-    /// For whom they were taken.
     owner: Asker,
     filters: BTreeMap<u128, Lent>,
 }

@@ -39,12 +39,10 @@ impl Place {
         Some(Self { millis: millis.parse().ok()?, count: count.parse().ok()? })
     }
 
-    /// The bytes of the place.
     pub(super) fn to_bytes(self) -> [u8; 16] {
         ((u128::from(self.millis) << 64) | u128::from(self.count)).to_be_bytes()
     }
 
-    /// The place with these bytes.
     pub(super) const fn from_bytes(bytes: [u8; 16]) -> Self {
         let both = u128::from_be_bytes(bytes);
         Self { millis: (both >> 64) as u64, count: both as u64 }
@@ -68,7 +66,6 @@ pub(super) struct SentTransactions {
 #[derive(Default)]
 struct Known {
     transactions: VecDeque<(Place, Sent)>,
-    /// The place of the last one.
     last: Place,
     /// Up to where the stream was read, whoever has written what is there.
     read: Place,

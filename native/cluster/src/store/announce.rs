@@ -17,7 +17,6 @@ use tracing::debug;
 use super::config::StoreConfig;
 use super::link;
 
-/// Most channels.
 pub(super) const MAX_CHANNELS: usize = 64;
 /// Announcements that a receiver may be behind; then it learns of a gap.
 const BEHIND: usize = 256;

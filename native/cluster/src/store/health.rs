@@ -28,7 +28,6 @@ pub(super) fn slot(key: &[u8]) -> u16 {
 /// The state of a range of slots.
 #[derive(Default)]
 struct Part {
-    /// Failures in a row.
     failures: AtomicU32,
     /// The time, in milliseconds, until which nothing is asked.
     closed_until: AtomicU64,

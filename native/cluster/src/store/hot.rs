@@ -95,19 +95,16 @@ impl HotStore {
     }
 
     /// Whether all parts of the store answered when they were last asked.
-    #[must_use]
     pub fn is_up(&self) -> bool {
         self.shared.health.is_up()
     }
 
     /// What the store did.
-    #[must_use]
     pub fn metrics(&self) -> &StoreMetrics {
         &self.shared.metrics
     }
 
     /// The time limits and numbers.
-    #[must_use]
     pub fn limits(&self) -> &StoreLimits {
         &self.shared.config.limits
     }

@@ -22,7 +22,6 @@ pub(super) enum Link {
     Cluster(ClusterConnection),
 }
 
-/// Settings of a connection to one server.
 pub(super) fn settings(limits: &StoreLimits) -> AsyncConnectionConfig {
     AsyncConnectionConfig::new()
         .set_connection_timeout(Some(limits.connect))
@@ -98,7 +97,6 @@ impl Link {
         }
     }
 
-    /// Sends a command.
     pub(super) async fn run(&mut self, command: &Cmd) -> RedisResult<Value> {
         let answer = match self {
             Self::Single(connection) => connection.req_packed_command(command).await,

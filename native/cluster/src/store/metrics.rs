@@ -46,25 +46,21 @@ impl StoreMetrics {
     }
 
     /// Commands without an answer.
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.get()
     }
 
     /// Commands that were not sent: the store was down, or too many waited.
-    #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.get()
     }
 
     /// Connections that were made.
-    #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections.get()
     }
 
     /// Whether all parts of the store answered at the last check.
-    #[must_use]
     pub fn is_up(&self) -> bool {
         self.up.get() == 1
     }

@@ -20,11 +20,11 @@ const FIRST_REWIND: u64 = 8;
 /// Why following ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum FollowError {
     /// A block breaks a rule, or its execution does not give what its header states.
     #[error("{0}")]
     Import(#[from] ImportError),
-    /// The upstream's chain has another genesis.
     #[error("the upstream's chain has another genesis than this network")]
     OtherChain,
     /// The upstream's chain left the followed one below the oldest state that is kept.
@@ -33,12 +33,7 @@ pub enum FollowError {
          of block {fork} is not in memory: start again without --history, or with --history {depth} or more, which takes \
          older states from --data-dir (without --data-dir, a new start begins at block 0)"
     )]
-    TooDeep {
-        /// The last common block.
-        fork: u64,
-        /// Blocks of the followed chain above it.
-        depth: u64,
-    },
+    TooDeep { fork: u64, depth: u64 },
     /// The upstream's chain is a branch of more blocks than are kept outside the canonical chain, and is not the heaviest
     /// with them.
     #[error(

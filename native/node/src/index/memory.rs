@@ -20,7 +20,6 @@ pub(crate) enum Places {
 }
 
 impl Places {
-    /// Adds a place.
     pub(crate) fn insert(&mut self, place: u16) {
         match self {
             Self::One(one) if *one == place => {}
@@ -29,7 +28,6 @@ impl Places {
         }
     }
 
-    /// Adds all places to a bitmap.
     pub(crate) fn add_to(&self, sum: &mut RoaringBitmap) {
         match self {
             Self::One(place) => drop(sum.insert(u32::from(*place))),
@@ -38,10 +36,8 @@ impl Places {
     }
 }
 
-/// Rows by key.
 pub(crate) type Table = HashMap<RowKey, Places>;
 
-/// Adds the terms of a block to a table.
 pub(crate) fn add_terms(table: &mut Table, number: u64, block: &StoredBlock) {
     let (row, at) = place(number);
     block.for_each_term(&mut |term| {
@@ -84,7 +80,7 @@ impl MemoryIndex {
     /// Whether most entries may be of blocks that left the chain, so that a new index would be smaller. `head` is the
     /// height of the chain.
     #[must_use]
-    pub fn is_bloated(index: &dyn BlockIndex, head: u64) -> bool {
+    pub(crate) fn is_bloated(index: &dyn BlockIndex, head: u64) -> bool {
         index.added() > head.saturating_mul(2).saturating_add(FREE_ADDED)
     }
 }

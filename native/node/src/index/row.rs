@@ -17,7 +17,6 @@ pub(crate) type TermKey = [u8; 16];
 /// A term's key, then the number of the row, big-endian.
 pub(crate) type RowKey = [u8; 24];
 
-/// Returns the key of a term.
 pub(super) fn term_key(term: &Term) -> TermKey {
     let mut bytes = [0; 33];
     let (role, value) = match term {
@@ -34,7 +33,6 @@ pub(super) fn term_key(term: &Term) -> TermKey {
     key
 }
 
-/// Returns the key of a term's row.
 pub(crate) fn row_key(term: &TermKey, row: u64) -> RowKey {
     let mut key = [0; 24];
     key[..16].copy_from_slice(term);

@@ -56,7 +56,6 @@ pub(super) fn take_contents<S: Share>(
     Ok(client.keep_block(body, receipts)?)
 }
 
-/// A list of encoded items.
 fn list(items: impl Iterator<Item = Vec<u8>>) -> ListBuf {
     let mut list = ListBuf::with_capacity(0);
     items.for_each(|item| list.items().extend(item));

@@ -85,7 +85,6 @@ impl Usual {
 }
 
 impl Hedges {
-    /// For so many upstreams.
     pub(super) fn new(upstreams: usize) -> Self {
         let usual = (0..upstreams)
             .map(|_| Usual { micros: AtomicU64::new(FIRST), passed_since: Mutex::default() })

@@ -223,7 +223,6 @@ impl HeaderStore {
     }
 
     /// Returns the path of the file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

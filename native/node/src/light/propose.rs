@@ -28,34 +28,20 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 /// Why no checkpoint is proposed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ProposeError {
     /// At least two sources are needed, since a single source confirms only itself.
     #[error("a checkpoint needs at least two sources of different names ({0} given)")]
     TooFew(usize),
     /// A source fails, or responds with wrong data.
     #[error("{name}: {reason}")]
-    Source {
-        /// The source.
-        name: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Source { name: String, reason: String },
     /// The lowest head is not deep enough.
     #[error("the lowest head is block {head}: there is no block with {depth} blocks on top to propose")]
-    TooLow {
-        /// Height of the lowest head.
-        head: u64,
-        /// Number of blocks asked for on top.
-        depth: u64,
-    },
+    TooLow { head: u64, depth: u64 },
     /// The sources state different blocks or total difficulties.
     #[error("the sources do not agree about block {number}: {}", .statements.join("; "))]
-    Disagreement {
-        /// The block.
-        number: u64,
-        /// The statement of each source.
-        statements: Vec<String>,
-    },
+    Disagreement { number: u64, statements: Vec<String> },
 }
 
 /// Options of [`propose`].

@@ -48,7 +48,6 @@ impl ProvenChain {
     }
 
     /// Whether a block is on the proven chain with at least this many blocks on top.
-    #[must_use]
     pub fn is_deep(&self, block: &BlockRef, depth: u64) -> bool {
         let head = self.0.client.sync().chain().map_or(0, |chain| chain.head().number);
         self.place(block) == Place::Proven

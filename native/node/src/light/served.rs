@@ -45,7 +45,6 @@ pub struct Shown(ChainView);
 
 impl Shown {
     /// Its newest block.
-    #[must_use]
     pub fn head(&self) -> BlockRef {
         let head = self.0.head();
         BlockRef { number: head.number, hash: head.hash() }
@@ -150,13 +149,11 @@ impl ServedHead {
 
     /// The last verified blocks, newest first, at most `count`, and the proven work of the chain. `None` until the head
     /// has been reached.
-    #[must_use]
     pub fn verified(&self, count: usize) -> Option<(Vec<BlockRef>, U256)> {
         self.verified_without(count, |_| false)
     }
 
     /// As [`Self::verified`], without the newest blocks for which `skip` holds; the work is that of the rest.
-    #[must_use]
     pub fn verified_without(
         &self,
         count: usize,
@@ -176,20 +173,17 @@ impl ServedHead {
     }
 
     /// Whether a block is on the heaviest verified chain.
-    #[must_use]
     pub fn is_canonical(&self, block: &BlockRef) -> bool {
         self.newest().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
     }
 
     /// The newest block that messages see.
-    #[must_use]
     pub fn served(&self) -> Option<BlockRef> {
         let pinned: PinnedHead = self.shared.client.pin(sync::now());
         pinned.chain().map(|chain| BlockRef { number: chain.head().number, hash: chain.head().hash() })
     }
 
     /// The verified chain up to this block; `None` if the block is not on it.
-    #[must_use]
     pub fn up_to(&self, block: &B256) -> Option<Shown> {
         self.newest()?.ending_at(block).map(Shown)
     }

@@ -238,7 +238,6 @@ impl LightService {
     }
 
     /// What decides which verified block messages see as the newest; without it, it is the heaviest.
-    #[must_use]
     pub fn served_head(&self) -> ServedHead {
         ServedHead::new(self.shared.clone(), self.entrance.clone())
     }
@@ -256,13 +255,11 @@ impl LightService {
     }
 
     /// A filter for another light client; `None` if it does not exist. It does not exist here afterwards.
-    #[must_use]
     pub fn lend_filter(&self, id: u128) -> Option<LentFilter> {
         self.shared.client.lend_filter(id)
     }
 
     /// Whether the head has been reached at least once.
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         self.shared.client.sync().is_synced()
     }
@@ -294,13 +291,11 @@ impl LightService {
     }
 
     /// The chain that is proven, for comparing blocks of other sources with it.
-    #[must_use]
     pub fn proven_chain(&self) -> ProvenChain {
         ProvenChain(self.shared.clone())
     }
 
     /// The blocks that light clients of one service tell each other of.
-    #[must_use]
     pub fn fan_out(&self) -> ToldBlocks {
         ToldBlocks(self.shared.clone())
     }

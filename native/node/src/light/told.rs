@@ -45,7 +45,6 @@ impl std::fmt::Debug for ToldBlocks {
 impl ToldBlocks {
     /// The headers of these blocks with their uncles, oldest first, as a text for [`Self::take_headers`]. Blocks that are
     /// not known any more are left out.
-    #[must_use]
     pub fn headers(&self, blocks: &[B256]) -> String {
         headers(&self.0.client.sync(), blocks)
     }

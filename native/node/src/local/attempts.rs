@@ -109,7 +109,6 @@ impl Attempts {
         }
     }
 
-    /// The longest attempt.
     fn longest(&self) -> Duration {
         Duration::from_micros(self.longest.load(Ordering::Relaxed))
     }

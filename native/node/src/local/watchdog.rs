@@ -24,7 +24,6 @@ pub(super) struct BlockClock {
 }
 
 impl BlockClock {
-    /// A clock that starts now.
     pub(super) fn start(limits: BlockLimits, stopping: Arc<AtomicBool>) -> Self {
         let now = Instant::now();
         Self { limits, message: now, block: Mutex::new(now), stopping }

@@ -27,7 +27,6 @@ pub struct ServedBlock {
 }
 
 impl ServedBlock {
-    /// The RLP of the block.
     pub(super) fn encode(&self) -> Vec<u8> {
         encode_block(&self.header, &self.transactions, &self.uncles)
     }

@@ -65,7 +65,6 @@ impl PeerServer {
     }
 
     /// Where peers find the server.
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }

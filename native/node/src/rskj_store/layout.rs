@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 /// Why a folder cannot be read as a node's store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum LayoutError {
     /// There is no trie store.
     #[error(
@@ -19,24 +20,17 @@ pub enum LayoutError {
         .0.display()
     )]
     LevelDb(PathBuf),
-    /// The node deletes old states.
     #[error(
         "{} has stores unitrie_N: the node deletes old states (blockchain.gc.enabled), and with them nodes that newer states use; \
          turn that off in the node's configuration",
         .0.display()
     )]
     Collected(PathBuf),
-    /// The folder holds no database.
     #[error("{} holds no RocksDB database: the copy is not complete, or the node has not written any state yet", .0.display())]
     NoDatabase(PathBuf),
     /// The folder cannot be read.
     #[error("{}: {reason}", path.display())]
-    Unreadable {
-        /// The folder.
-        path: PathBuf,
-        /// The system's reason.
-        reason: String,
-    },
+    Unreadable { path: PathBuf, reason: String },
 }
 
 /// The folder of a node that keeps all states.

@@ -33,6 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum OpenStoreError {
     /// The folder holds no store that can be read.
     #[error(transparent)]
@@ -40,17 +41,10 @@ pub enum OpenStoreError {
     /// A folder for the library's own files cannot be made.
     #[error("a folder for temporary files: {0}")]
     Temporary(#[from] std::io::Error),
-    /// There is no memory for the cache.
     #[error("the cache: {0}")]
     Cache(String),
-    /// The database cannot be opened.
     #[error("{}: {reason}", path.display())]
-    Database {
-        /// The database.
-        path: PathBuf,
-        /// The library's reason.
-        reason: String,
-    },
+    Database { path: PathBuf, reason: String },
 }
 
 /// The trie nodes of a reference node.

@@ -5,41 +5,20 @@ use rootlight::types::B256;
 /// Why a sidecar cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum SidecarError {
-    /// The node is on another network.
     #[error(
         "the node is on the network with chain id {found}, not on {network} (chain id {expected}): give its network with \
          --network"
     )]
-    ChainId {
-        /// The name of the wanted network.
-        network: String,
-        /// Its chain id.
-        expected: u64,
-        /// The node's chain id.
-        found: u64,
-    },
-    /// The node has another genesis block.
+    ChainId { network: String, expected: u64, found: u64 },
     #[error(
         "block 0 of the node is {found}, that of {network} is {expected}: give the node's network with --network"
     )]
-    Genesis {
-        /// The name of the wanted network.
-        network: String,
-        /// Its genesis block.
-        expected: B256,
-        /// The node's.
-        found: B256,
-    },
+    Genesis { network: String, expected: B256, found: B256 },
     /// The node's answer cannot be used.
     #[error("{method} of the node: {reason}")]
-    Node {
-        /// The method.
-        method: &'static str,
-        /// What is wrong with the answer.
-        reason: String,
-    },
-    /// The store has the state of none of the node's blocks.
+    Node { method: &'static str, reason: String },
     #[error(
         "--rskj-db has the state of none of the blocks {0} of the node's chain: it is the store of another node or network, \
          or an incomplete copy"

@@ -14,7 +14,6 @@ use super::NodeStore;
 pub(super) struct Provable {
     store: Arc<dyn NodeStore>,
     found: Mutex<Option<Found>>,
-    /// Held by who searches.
     searching: Mutex<()>,
 }
 

@@ -87,7 +87,6 @@ impl SidecarService {
     }
 
     /// The number of the newest block whose state is on disk.
-    #[must_use]
     pub fn provable_block(&self) -> Option<u64> {
         self.parts.provable.newest(&self.parts.light.pinned())
     }

@@ -1,7 +1,6 @@
 //! The node as callers share it: each has a few places for questions at a time, and those whose calls the node does not
 //! answer have few together. A node goes on running what nobody waits for any more.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -9,7 +8,6 @@ use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Held;
 use rootlight_upstream::p2p::places::{Place, Places, Sizes};
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult, asker};
-use tokio::sync::Notify;
 
 /// Places for questions of callers. A node runs some tens of requests at a time.
 const SIZES: Sizes = Sizes { all: 32, each: 8, doubtful: 4 };
@@ -67,12 +65,8 @@ impl Upstream for SharedNode {
         self.node.name()
     }
 
-    fn address(&self) -> Option<IpAddr> {
-        self.node.address()
-    }
-
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.node.heads()
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.node)
     }
 }
 

@@ -39,7 +39,7 @@ pub struct StateRoots {
     pub executed: Option<B256>,
     /// Root of the state after changes by hand (such as a balance set by a development method); `None`
     /// without changes.
-    pub edited: Option<B256>,
+    pub(crate) edited: Option<B256>,
 }
 
 /// A store that its owner closes after a failed write, and opens again. Readers hold the lock only while they read,
@@ -226,7 +226,7 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be written.
-    pub fn set_note(&self, name: &str, value: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn set_note(&self, name: &str, value: &[u8]) -> Result<(), StoreError> {
         let write = self.write()?;
         write.open_table(NOTES)?.insert(name, value)?;
         Ok(write.commit()?)

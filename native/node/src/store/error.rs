@@ -7,43 +7,27 @@ use alloy_primitives::B256;
 /// The store cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum StoreError {
     /// The folder cannot be created.
     #[error("{}: {source}", folder.display())]
-    Folder {
-        /// The folder, as configured.
-        folder: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Folder { folder: PathBuf, source: std::io::Error },
     /// An error of the database: a damaged file, a file that is not a database, a file in use by another
     /// process, a full disk.
     #[error("database: {0}")]
     Database(#[from] Box<redb::Error>),
-    /// A block cannot be stored, because its data or its parent is neither in memory nor in the store.
     #[error(
         "block {number} {hash} cannot be stored: its data or its parent is neither in memory nor in the store"
     )]
-    MissingBlock {
-        /// The block's number.
-        number: u64,
-        /// The block's hash.
-        hash: B256,
-    },
+    MissingBlock { number: u64, hash: B256 },
     /// The database was closed after a failure.
     #[error("the database is closed")]
     Closed,
     /// Another version of this program wrote the folder.
     #[error("the folder has format {0}, which this version does not read: use an empty folder")]
     Format(String),
-    /// The folder belongs to a chain with another genesis.
     #[error("the folder holds the chain of genesis {found}, not {expected}: use another folder")]
-    OtherChain {
-        /// The genesis that was asked for.
-        expected: B256,
-        /// The genesis of the chain in the folder.
-        found: B256,
-    },
+    OtherChain { expected: B256, found: B256 },
 }
 
 /// redb has an error type for each kind of operation; all of them convert to `StoreError::Database`.

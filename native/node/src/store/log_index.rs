@@ -110,7 +110,6 @@ impl StoredIndex {
     }
 
     /// The progress of building the index; `None` if it has every block.
-    #[must_use]
     pub fn progress(&self) -> Option<IndexProgress> {
         let floor = self.floor.load(Ordering::Relaxed);
         (floor > 0).then(|| IndexProgress { done: self.total.saturating_sub(floor), total: self.total })
@@ -121,7 +120,7 @@ impl StoredIndex {
     ///
     /// # Errors
     /// The database cannot be written.
-    pub fn build_some(&self, chain: &ChainSnapshot) -> Result<bool, StoreError> {
+    pub(crate) fn build_some(&self, chain: &ChainSnapshot) -> Result<bool, StoreError> {
         let floor = self.floor.load(Ordering::Relaxed);
         if floor == 0 || self.damaged.load(Ordering::Relaxed) {
             return Ok(false);

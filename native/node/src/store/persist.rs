@@ -20,6 +20,7 @@ use super::tables::SETTINGS;
 /// Why a stored chain cannot be restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum RestoreError {
     /// The database failed.
     #[error(transparent)]
@@ -29,39 +30,19 @@ pub enum RestoreError {
     MissingBlock(B256),
     /// Stored bytes do not decode as a block.
     #[error("stored block {hash}: {reason}: use an empty folder")]
-    Block {
-        /// The hash under which the bytes are stored.
-        hash: B256,
-        /// The field and the rule it breaks.
-        reason: String,
-    },
+    Block { hash: B256, reason: String },
     /// The bytes stored under a hash are another block's.
     #[error("stored block {hash}: its header has the hash {found}: use an empty folder")]
-    OtherBlock {
-        /// The hash under which the bytes are stored.
-        hash: B256,
-        /// Hash of the decoded header.
-        found: B256,
-    },
+    OtherBlock { hash: B256, found: B256 },
     /// The state of a block was changed by hand, which only a development chain allows.
     #[error("the state of block {0} was changed by hand: only `rootlight dev` opens this folder")]
     Edited(B256),
     /// Stored bytes do not decode as a receipt.
     #[error("stored receipts of block {hash}: {error}: use an empty folder")]
-    Receipt {
-        /// The block.
-        hash: B256,
-        /// The field and the rule it breaks.
-        error: FieldError,
-    },
+    Receipt { hash: B256, error: FieldError },
     /// The state of a block cannot be loaded completely.
     #[error("stored state of block {hash}: {error}: use an empty folder")]
-    State {
-        /// The block.
-        hash: B256,
-        /// The missing or damaged node.
-        error: LoadError,
-    },
+    State { hash: B256, error: LoadError },
     /// A block breaks a rule of this network.
     #[error("stored {0}: use an empty folder")]
     Import(#[from] ImportError),
@@ -126,7 +107,6 @@ impl Persist {
     }
 
     /// The stored settings of a development chain; `None` if there are none or if another version wrote them.
-    #[must_use]
     pub fn settings(&self) -> Option<Settings> {
         serde_json::from_slice(self.settings.as_deref()?).ok()
     }
@@ -208,7 +188,6 @@ impl Persist {
     }
 
     /// The index of the stored chain.
-    #[must_use]
     pub const fn index(&self) -> &Arc<StoredIndex> {
         &self.index
     }

@@ -5,16 +5,11 @@ use std::path::PathBuf;
 /// Why a command on keys failed, or the database of keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum KeyError {
     /// The file or the socket beside it cannot be opened.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The path, as configured.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// Another process has the database open.
+    File { path: PathBuf, source: std::io::Error },
     #[error("the database of keys is in use by another process")]
     InUse,
     /// An error of the database: a damaged file, a file that is not a database, a full disk.
@@ -26,13 +21,11 @@ pub enum KeyError {
     /// A value of a command cannot be used.
     #[error("{0}")]
     Invalid(String),
-    /// No key has this id.
     #[error("there is no key {0:?}: `rootlight keys list` shows the ids")]
     Unknown(String),
     /// The key is revoked, which cannot be undone.
     #[error("key {0} is revoked")]
     Revoked(String),
-    /// There are too many keys that are not revoked.
     #[error("there are {0} keys: revoke one first")]
     TooMany(usize),
     /// The operating system provides no random numbers.
@@ -40,12 +33,7 @@ pub enum KeyError {
     Random(getrandom::Error),
     /// The server that has the database open does not answer.
     #[error("{}: the server does not answer: {reason}", path.display())]
-    NoAnswer {
-        /// The socket.
-        path: PathBuf,
-        /// What went wrong.
-        reason: String,
-    },
+    NoAnswer { path: PathBuf, reason: String },
     /// The running server refused the command.
     #[error("{0}")]
     Refused(String),

@@ -28,7 +28,6 @@ pub(crate) enum Unfit {
     /// The call is about a contract that is not in the key's list, or names none.
     #[error("{0}: the contract is not allowed for this key")]
     Contract(&'static str),
-    /// The call overrides state.
     #[error("State override is not allowed")]
     StateOverride,
 }

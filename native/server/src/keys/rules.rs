@@ -79,7 +79,7 @@ impl Rules {
 
     /// Whether these rules take a right away that others gave: a method, a contract, or overrides.
     #[must_use]
-    pub fn take_from(&self, others: &Self) -> bool {
+    pub(crate) fn take_from(&self, others: &Self) -> bool {
         fn lacks<T: PartialEq>(now: &[T], before: &[T]) -> bool {
             !now.is_empty() && (before.is_empty() || before.iter().any(|entry| !now.contains(entry)))
         }
@@ -102,7 +102,7 @@ impl Rules {
 
     /// Whether a request with this `Origin` header may use the key.
     #[must_use]
-    pub fn admits_page(&self, origin: Option<&str>) -> bool {
+    pub(crate) fn admits_page(&self, origin: Option<&str>) -> bool {
         let listed = |origin: &str| self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin));
         self.origins.is_empty() || origin.is_some_and(listed)
     }

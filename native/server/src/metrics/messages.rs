@@ -49,7 +49,6 @@ static PLACES: LazyLock<HashMap<usize, usize>> = LazyLock::new(|| {
     methods().filter_map(|method| Some((from_ref(method).addr(), place(method.name)?))).collect()
 });
 
-/// The place of the label of a message.
 pub(super) fn place(message: &Message) -> usize {
     if message.is_batch() {
         return 0;

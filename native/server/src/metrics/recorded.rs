@@ -62,7 +62,6 @@ pub struct Metrics {
     pub(crate) connections: Gauge,
     /// Open WebSocket connections.
     pub(crate) websockets: Gauge,
-    /// Open subscriptions.
     pub(crate) subscriptions: Gauge,
     /// Notifications handed to connections.
     pub(crate) told: Counter,
@@ -218,7 +217,6 @@ fn outcomes(
 pub struct Counted(Gauge);
 
 impl Counted {
-    /// Counts one more.
     pub(crate) fn one(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())

@@ -107,7 +107,6 @@ impl Responses {
         }
     }
 
-    /// Counts a response by its status.
     pub(super) fn count(&self, status: u16) {
         let place = STATUSES.iter().position(|(known, _)| *known == status).unwrap_or(STATUSES.len() - 1);
         if let Some(counter) = self.statuses.get(place) {

@@ -40,7 +40,6 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Takes a sample.
     pub(crate) fn new(started: Started, health: Health, vitals: Vitals, keys: Vec<(String, Usage)>) -> Self {
         let (uptime, now) = (started.at.elapsed().as_secs_f64(), unix_time());
         Self { health, vitals, keys, resident: resident(), uptime, started: started.unix, now }

@@ -19,8 +19,8 @@ pub struct PeerAddress {
 /// Why a text is no `ID@HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum PeerAddressError {
-    /// There is no `@`.
     #[error("a peer is ID@HOST:PORT, with the node's public key as ID")]
     NoId,
     /// The part before `@` is no public key.
@@ -29,7 +29,6 @@ pub enum PeerAddressError {
     /// The part after `@` has no port, or no host.
     #[error("a peer is ID@HOST:PORT; HOST or PORT is missing")]
     NoPort,
-    /// The port is no number from 1 to 65535.
     #[error("the port of a peer is a number from 1 to 65535, not {0}")]
     Port(String),
 }

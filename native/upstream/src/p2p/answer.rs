@@ -190,7 +190,6 @@ impl Answers {
         self.shown_apart(bytes, convert).await
     }
 
-    /// The bytes of a value, such as code.
     async fn value(&self, key: Vec<u8>, block: Named) -> Result<Answer, PeerError> {
         let Some((found, root)) = self.state(block, vec![key.clone()]).await? else {
             return shown(&Value::Null);

@@ -70,7 +70,6 @@ impl Blocks {
         }
     }
 
-    /// The bodies of the blocks.
     pub(super) const fn bodies(&self) -> &Bodies {
         &self.bodies
     }
@@ -97,7 +96,6 @@ impl Blocks {
         message.read(read).await?
     }
 
-    /// The header with this hash.
     pub(super) async fn header(&self, hash: B256) -> Result<SealedHeader, PeerError> {
         let kept = self.recent.get(&hash).and_then(|rlp| self.decoded(&rlp).ok());
         if let Some(kept) = kept.filter(|header| header.hash() == hash) {

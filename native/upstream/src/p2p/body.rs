@@ -22,7 +22,6 @@ use super::places::in_share;
 use super::stretch::FullHeader;
 use crate::intake::Incoming;
 
-/// Bytes of bodies that are kept.
 const KEPT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Longest body that is kept, in bytes: several questions about a block follow each other.

@@ -24,8 +24,8 @@ const INVALID_PARAMS: i64 = -32602;
 /// Why a peer gave no answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum PeerError {
-    /// There is no connection.
     #[error("peer not connected: {0}")]
     NotConnected(String),
     /// The connection was not set up or ended.
@@ -53,7 +53,6 @@ pub enum PeerError {
     /// The memory budget has no room for a response.
     #[error("{}", UpstreamError::NoRoom)]
     NoRoom,
-    /// A response does not decode.
     #[error("response of the peer: {0}")]
     Message(#[from] MessageError),
     /// A response is not about what was asked for. The text says what is wrong.
@@ -61,40 +60,23 @@ pub enum PeerError {
     Wrong(&'static str),
     /// A response has another hash than the one that it was asked for by.
     #[error("{what} of the peer has the hash {found}, asked for {asked}")]
-    OtherHash {
-        /// What was asked for.
-        what: &'static str,
-        /// The hash that was asked for.
-        asked: B256,
-        /// The hash of the response.
-        found: B256,
-    },
+    OtherHash { what: &'static str, asked: B256, found: B256 },
     /// A state chunk does not belong to the state root of the block.
     #[error("state chunk of block {block} from offset {from}: {error}")]
-    Chunk {
-        /// Number of the block.
-        block: u64,
-        /// The offset that was asked for.
-        from: u64,
-        /// What is wrong with it.
-        error: ChunkError,
-    },
+    Chunk { block: u64, from: u64, error: ChunkError },
     /// The peer gives chunks of other states than that of the block. The field is the number of the block.
     #[error(
         "the peer's state of block {0} is another one: peers give states of their own branch only; add an upstream that gives \
          state proofs"
     )]
     OtherState(u64),
-    /// The peer offers no snapshot service.
     #[error(
         "this peer serves no state chunks (its HELLO has no snap/1); add a peer with snapshot service, or an upstream \
          that gives state proofs"
     )]
     NoState,
-    /// State chunks of the peer did not lead to a key of the state.
     #[error("state chunks of the peer do not lead to the key {0}")]
     NotFound(String),
-    /// The protocol has no message for the request.
     #[error(
         "peers do not serve {0}; add a JSON-RPC upstream: the peer-to-peer protocol has no message for it"
     )]

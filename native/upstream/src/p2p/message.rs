@@ -4,7 +4,6 @@ use rootlight_p2p::message::{Message, Response};
 
 use super::error::PeerError;
 
-/// The response in the payload of a message.
 pub(super) fn response(payload: &[u8]) -> Result<Response<'_>, PeerError> {
     match Message::decode(payload)? {
         Message::Response { response, .. } => Ok(response),

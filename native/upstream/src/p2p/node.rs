@@ -63,21 +63,15 @@ pub struct Identity {
 /// Why there is no identity.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum IdentityError {
-    /// The network has no peers that are known.
     #[error("network {0} has no known peer-to-peer network: only mainnet, testnet and regtest have one")]
     Network(String),
-    /// The system gives no randomness.
     #[error("no randomness from the system: {0}")]
     Random(#[from] getrandom::Error),
     /// The file with the node's key cannot be read or written.
     #[error("{path}: {reason}")]
-    File {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        reason: String,
-    },
+    File { path: String, reason: String },
 }
 
 impl Identity {
@@ -120,13 +114,11 @@ impl Identity {
     }
 
     /// Our id.
-    #[must_use]
     pub fn id(&self) -> &NodeId {
         self.key.id()
     }
 
     /// Our key.
-    #[must_use]
     pub fn key(&self) -> &NodeKey {
         &self.key
     }
@@ -146,7 +138,6 @@ impl Identity {
     }
 }
 
-/// A new key.
 pub(super) fn random_key() -> Result<NodeKey, IdentityError> {
     loop {
         let mut secret = [0; 32];
@@ -236,7 +227,7 @@ impl PeerNode {
 
     /// Does what [`Self::start`] does, but dials only addresses within reach.
     #[must_use]
-    pub fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
+    pub(crate) fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
         let (set, state) = watch::channel(State::Dialling);
         let (news, genesis) = (Arc::new(News::new(&identity.limits)), identity.config.genesis_hash);
         let dialling = tokio::spawn(keep_connected(identity, address.clone(), reach, set, news.clone()));
@@ -244,7 +235,6 @@ impl PeerNode {
     }
 
     /// Where the node is.
-    #[must_use]
     pub fn address(&self) -> &PeerAddress {
         &self.address
     }
@@ -255,13 +245,11 @@ impl PeerNode {
     }
 
     /// The newest block that the node has told of. Nothing proves it.
-    #[must_use]
     pub fn best(&self) -> Option<BlockRef> {
         *self.news.best.borrow()
     }
 
     /// A signal for new blocks.
-    #[must_use]
     pub fn heads(&self) -> Arc<Notify> {
         self.news.heads.clone()
     }

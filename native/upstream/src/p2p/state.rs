@@ -119,7 +119,6 @@ impl Found {
         &self.nodes
     }
 
-    /// The bytes of the nodes.
     pub(super) fn bytes(&self) -> usize {
         self.nodes.values().map(|node| node.len()).fold(0, usize::saturating_add)
     }

@@ -38,7 +38,6 @@ impl FullHeader {
         Ok(Self { rlp, uncles })
     }
 
-    /// The bytes of the header and its uncles.
     pub(super) fn bytes(&self) -> usize {
         self.rlp.len().saturating_add(self.uncles.as_ref().map_or(0, Vec::len))
     }
@@ -126,7 +125,6 @@ impl Stretches {
         self.kept.iter().find(|stretch| stretch.first <= first && stretch.top() == top).cloned()
     }
 
-    /// Keeps a stretch.
     pub(super) fn keep(&mut self, stretch: &Stretch) {
         if !stretch.is_short() {
             return;

@@ -1,16 +1,14 @@
 //! A recording of what upstreams are asked while they are in use.
 
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Held;
-use tokio::sync::Notify;
 
 use super::writer::{Files, RecordError};
-use crate::{Dismissal, SharedUpstream, Turn, Upstream, UpstreamError, UpstreamResult};
+use crate::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 
 /// Results longer than this in all are not recorded, in bytes.
 pub const RECORDING_BYTES: usize = 64 * 1024 * 1024;
@@ -110,20 +108,8 @@ impl Upstream for RecordedUpstream {
         self.inner.name()
     }
 
-    fn address(&self) -> Option<IpAddr> {
-        self.inner.address()
-    }
-
-    fn turn(&self) -> Option<Turn> {
-        self.inner.turn()
-    }
-
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.inner.dismiss(turn, reason);
-    }
-
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.inner.heads()
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.inner)
     }
 }
 

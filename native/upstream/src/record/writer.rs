@@ -17,39 +17,26 @@ use crate::UpstreamError;
 /// Why a recording could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RecordError {
     /// The upstream did not return the height of its head.
     #[error("cannot find the upstream's head: {0}")]
     Head(String),
     /// The range is empty or reaches above the head.
     #[error("blocks {from} to {to}: not a range of blocks up to the upstream's head, {head}")]
-    Range {
-        /// First requested block.
-        from: u64,
-        /// Last requested block.
-        to: u64,
-        /// The upstream's head.
-        head: u64,
-    },
+    Range { from: u64, to: u64, head: u64 },
     /// The upstream returned an error or malformed data for a block of the range.
     #[error("block {number}: {reason}")]
     Block {
-        /// Height of the block.
         number: u64,
         /// The upstream's error, or the reason why its response does not decode.
         reason: String,
     },
-    /// The upstream failed.
     #[error("{0}")]
     Upstream(String),
     /// A file cannot be written.
     #[error("{path}: {source}")]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 /// The files of one recording.
@@ -65,7 +52,6 @@ enum Output {
 }
 
 impl Files {
-    /// Creates the folder.
     pub(super) fn create(folder: &Path, gzip: bool) -> Result<Self, RecordError> {
         let failed = |source| RecordError::Write { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;

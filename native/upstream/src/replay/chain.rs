@@ -73,7 +73,6 @@ impl Chain {
         self.reorganized.contains(&number)
     }
 
-    /// Returns a block of any branch.
     pub(super) fn by_hash(&self, hash: &B256) -> Option<&Block> {
         self.by_hash.get(hash)
     }

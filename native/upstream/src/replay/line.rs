@@ -39,7 +39,6 @@ pub(super) struct Exchange {
     pub(super) result: UpstreamResult,
 }
 
-/// The contents of a line.
 pub(super) enum Content {
     Exchanges(Vec<Exchange>),
     /// A trie node or long value with this hash.
@@ -73,7 +72,6 @@ pub(super) fn read(line: &[u8]) -> Content {
     }
 }
 
-/// Returns the value in a node's line.
 pub(super) fn node_value(line: &[u8]) -> Option<Bytes> {
     let line = serde_json::from_slice::<Line<'_>>(line).ok()?;
     text(line.node.or(line.value)?)

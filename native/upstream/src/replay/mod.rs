@@ -63,31 +63,26 @@ impl Replay {
     }
 
     /// Number of recorded requests.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
     /// Whether the recording holds no request.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the height of the highest block recorded by number.
-    #[must_use]
     pub fn head(&self) -> Option<u64> {
         self.index.chain().head()
     }
 
     /// Returns the hash and state root of a recorded canonical block.
-    #[must_use]
     pub fn block(&self, number: u64) -> Option<(B256, B256)> {
         self.index.chain().by_number(number).map(|block| (block.hash, block.state_root))
     }
 
     /// Returns a recorded trie node, or a value over 32 bytes, checked against its hash.
-    #[must_use]
     pub fn node(&self, hash: &B256) -> Option<alloy_primitives::Bytes> {
         self.index.node(hash)
     }

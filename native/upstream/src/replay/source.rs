@@ -16,16 +16,11 @@ const LINE_BYTES: u64 = 16 * 1024 * 1024;
 /// Why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ReplayError {
     /// A file or folder cannot be read.
     #[error("recording {path}: {source}")]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A folder without `*.jsonl` or `*.jsonl.gz` files.
+    Read { path: PathBuf, source: io::Error },
     #[error("recording {0}: no .jsonl or .jsonl.gz file in this folder")]
     Empty(PathBuf),
     /// Decompressed files and indexes of all recordings together exceed their budget.
@@ -33,23 +28,12 @@ pub enum ReplayError {
         "recording {path}: decompressed files and the index of all recordings together take more than {limit} bytes; \
          decompress the files, which then stay on disk, or use fewer of them"
     )]
-    TooLarge {
-        /// The file that exceeded the budget.
-        path: PathBuf,
-        /// The budget in bytes.
-        limit: usize,
-    },
+    TooLarge { path: PathBuf, limit: usize },
     /// The path is a device or pipe, which may never end.
     #[error("recording {0}: neither a regular file nor a folder")]
     NotAFile(PathBuf),
-    /// A line exceeds the limit.
     #[error("recording {path}: a line has more than {limit} bytes")]
-    LongLine {
-        /// The file.
-        path: PathBuf,
-        /// The limit in bytes.
-        limit: u64,
-    },
+    LongLine { path: PathBuf, limit: u64 },
 }
 
 /// A callback that receives the offset and text of a line.

@@ -57,7 +57,6 @@ impl Member {
     }
 }
 
-/// A federation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Federation {
     /// Members, sorted.
@@ -67,7 +66,6 @@ pub(super) struct Federation {
     pub(super) created: u64,
     /// Number of the block of its creation.
     pub(super) block: u64,
-    /// Format version.
     pub(super) format: u64,
 }
 
@@ -157,7 +155,6 @@ impl Federation {
         required(self.members.len())
     }
 
-    /// The redeem script of the federation.
     pub(super) fn redeem_script(&self, constants: &Constants, rules: RuleSet) -> Vec<u8> {
         let joint = self.format == NON_STANDARD_ERP;
         // All federations with this format at that time had one script.
@@ -195,7 +192,6 @@ impl Federation {
         script
     }
 
-    /// Bitcoin address of the federation.
     pub(super) fn address(&self, constants: &Constants, rules: RuleSet) -> String {
         let script = self.redeem_script(constants, rules);
         let hash = match self.format {

@@ -25,13 +25,11 @@ pub(super) enum Which {
 const NO_FEDERATION: i64 = -1;
 
 impl Bridge<'_> {
-    /// The active federation.
     pub(super) fn active_federation(&mut self) -> Federation {
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         Federation::active(constants, rules, height, &mut |slot| self.read(slot))
     }
 
-    /// The retiring federation.
     pub(super) fn retiring_federation(&mut self) -> Option<Federation> {
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         Federation::retiring(constants, rules, height, &mut |slot| self.read(slot))

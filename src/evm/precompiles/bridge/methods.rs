@@ -34,7 +34,6 @@ pub(super) enum Action {
     Missing,
 }
 
-/// One method.
 pub(super) struct Method {
     pub(super) selector: u32,
     pub(super) name: &'static str,

@@ -37,7 +37,6 @@ impl<'b> Bridge<'b> {
         self.call.rules.has(rule)
     }
 
-    /// Address of the Bridge.
     pub(super) fn own() -> Address {
         Precompile::Bridge.address()
     }
@@ -60,7 +59,6 @@ impl<'b> Bridge<'b> {
         self.read(cell_slot(name))
     }
 
-    /// Bytes of the cell with a hashed name.
     pub(super) fn hashed(&mut self, name: &str) -> Bytes {
         self.read(hashed_slot(name))
     }

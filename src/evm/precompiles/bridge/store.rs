@@ -34,9 +34,7 @@ const REGTEST_WORK: u64 = 2;
 pub(super) struct Stored {
     /// Chain work up to this header.
     pub(super) work: U256,
-    /// Bitcoin height.
     pub(super) height: i64,
-    /// The header.
     pub(super) header: [u8; HEADER],
 }
 
@@ -94,7 +92,6 @@ impl Bridge<'_> {
         Stored::decode(&self.stored((*hash).into()))
     }
 
-    /// Stores a header.
     pub(super) fn put(&mut self, block: &Stored) {
         let bytes = block.encode(self.call.rules);
         self.write_now(block.hash().into(), bytes);

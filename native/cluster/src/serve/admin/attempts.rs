@@ -38,7 +38,6 @@ impl Attempts {
         Self { token, rate: Rate::new(PER_SECOND, AT_ONCE), wrong: Mutex::default(), start: Instant::now() }
     }
 
-    /// Checks a token.
     pub(super) fn check(&self, token: &[u8]) -> Result<(), Denied> {
         let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.check_at(token, now)

@@ -20,7 +20,6 @@ const FILES: [(&str, &str, &str); 10] = [
     ("/keys.js", SCRIPT, include_str!("page/keys.js")),
 ];
 
-/// The addresses of the files.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
         router.route(path, get(move || std::future::ready(([(CONTENT_TYPE, kind)], text))))

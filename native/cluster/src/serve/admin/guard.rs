@@ -40,7 +40,6 @@ pub(super) async fn sender(request: Request, next: Next) -> Response {
     response
 }
 
-/// Answers requests with the token.
 pub(super) async fn token(State(state): State<Arc<state::State>>, request: Request, next: Next) -> Response {
     match check_token(&state, &request) {
         Ok(()) => next.run(request).await,

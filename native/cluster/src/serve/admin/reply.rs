@@ -25,19 +25,14 @@ pub(super) enum Refusal {
         "an address has no parameters here: send JSON in the body, and the token in the Authorization header"
     )]
     Parameters,
-    /// There is no token.
     #[error("send the token: Authorization: Bearer TOKEN")]
     NoToken,
-    /// The token is wrong.
     #[error("the token is wrong")]
     WrongToken,
-    /// There were too many wrong tokens.
     #[error("too many wrong tokens came: try again in a second")]
     TooManyTokens,
-    /// The body is not JSON by its content type.
     #[error("content type must be application/json")]
     ContentType,
-    /// The body does not decode.
     #[error("the request cannot be read: {0}")]
     Body(String),
     /// The command failed.

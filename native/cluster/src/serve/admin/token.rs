@@ -20,23 +20,16 @@ const LONGEST: usize = 512;
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages show the fields")]
 pub enum TokenError {
     /// The file cannot be read or written.
     #[error("the token of the admin page, {path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// The file does not contain a token.
     #[error(
         "{path} has no token: write 32 to 512 visible ASCII characters into it, or remove it to get a new one"
     )]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-    },
+    Unusable { path: PathBuf },
     /// The operating system provides no random numbers.
     #[error("no random numbers: {0}")]
     Random(getrandom::Error),

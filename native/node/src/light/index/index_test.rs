@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rootlight::engine::MAX_LOG_BYTES;
-use rootlight::light::ClientConfig;
+use rootlight::light::{ClientConfig, UpstreamRequest};
 use rootlight::rpc::mined_chain::{Mined, START};
 use rootlight::rpc::{Client, Session, SessionStep};
 use rootlight::types::{Address, B256};
@@ -74,8 +74,10 @@ impl Indexed {
 
     fn question(&self) -> LogQuestion {
         let [request] = &*self.asked else { panic!("{:?}", self.asked) };
-        assert_eq!(request.method, INDEX_LOGS);
-        LogQuestion::of_params(&request.params).unwrap()
+        let Some(Ok(IndexQuestion::Logs(question))) = IndexQuestion::of(request) else {
+            panic!("{request:?}")
+        };
+        question
     }
 }
 
@@ -160,14 +162,15 @@ fn a_silent_index_is_named_as_the_cause() {
 #[test]
 fn a_transaction_below_the_start_comes_from_the_index() {
     let hash = B256::repeat_byte(7);
-    for (method, question) in
-        [("eth_getTransactionByHash", INDEX_TRANSACTION), ("eth_getTransactionReceipt", INDEX_RECEIPT)]
-    {
+    for (method, question) in [
+        ("eth_getTransactionByHash", IndexQuestion::Transaction(hash)),
+        ("eth_getTransactionReceipt", IndexQuestion::Receipt(hash)),
+    ] {
         for (response, index) in [(r#"{"hash":1}"#, true), ("null", true), ("null", false)] {
             let mut indexed = Indexed::new(index);
             indexed.mined.place = Some((3_000, B256::repeat_byte(3)));
             let answer = indexed.ask(method, json!([hash]), &|request| {
-                assert_eq!((request.method, hash_of_params(&request.params)), (question, Some(hash)));
+                assert_eq!(IndexQuestion::of(request).unwrap().unwrap(), question);
                 Ok(RawValue::from_string(response.into()).unwrap())
             });
             match response {
@@ -196,8 +199,7 @@ fn older_traces_come_from_the_index_within_the_limits_of_other_traces() {
     let answer = indexed.ask("trace_filter", filter(10, START + BLOCKS), &full);
     assert_eq!((&answer["result"], &answer["level"]), (&json!([1, 2]), &json!("unproven")));
     let [request] = &*indexed.asked else { panic!("{:?}", indexed.asked) };
-    assert_eq!(request.method, INDEX_TRACES);
-    let asked = TraceQuestion::of_params(&request.params).unwrap();
+    let Some(Ok(IndexQuestion::Traces(asked))) = IndexQuestion::of(request) else { panic!("{request:?}") };
     let head = START + BLOCKS;
     assert_eq!((asked.from, asked.to, asked.least, asked.after, asked.count), (10, head, head - 128, 3, 7));
 
@@ -228,7 +230,8 @@ fn parts_of_older_blocks_come_from_the_index() {
         {
             let mut indexed = Indexed::new(true);
             let answer = indexed.ask(method, params.clone(), &|request| {
-                assert_eq!(BlockQuestion::of_params(&request.params), Some(BlockQuestion { block, part }));
+                let expected = IndexQuestion::Block(BlockQuestion { block, part });
+                assert_eq!(IndexQuestion::of(request).unwrap().unwrap(), expected);
                 Ok(RawValue::from_string(reply.into()).unwrap())
             });
             match result {

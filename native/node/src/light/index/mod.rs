@@ -11,7 +11,7 @@ use rootlight::engine::{
     Depths, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View as _, Watch,
     check_count,
 };
-use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
+use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamResponse};
 use rootlight::rpc::envelope::Outcome;
 use rootlight::rpc::{
     Answered, Asked, Beside, Failure, Method, Part, Question, Request, RpcError, log_watch, range_failure,
@@ -21,10 +21,8 @@ use rootlight::trie::ProvenNodes;
 use rootlight::types::json::for_each_member;
 use serde_json::{Value, from_str, json, value::RawValue};
 
-use self::questions::about_transaction;
 pub use self::questions::{
-    AskedBlock, BlockPart, BlockQuestion, INDEX_BLOCK, INDEX_LOGS, INDEX_RECEIPT, INDEX_TRACES,
-    INDEX_TRANSACTION, LogQuestion, LogReply, TraceQuestion, TraceReply, hash_of_params, is_index_question,
+    AskedBlock, BlockPart, BlockQuestion, IndexQuestion, LogQuestion, LogReply, TraceQuestion, TraceReply,
 };
 use self::traces::{AnsweredTraces, OlderTraces};
 
@@ -45,11 +43,12 @@ impl Beside for Index {
         let view = &LightView::new(pinned, known, &|| false);
         if let Some(traces) = OlderTraces::of(request, pinned, view) {
             return Some(traces.map(|traces| {
-                asked(traces.asked.to_request(), OfIndex::Traces(traces.into(), request.row()))
+                let question = IndexQuestion::Traces(traces.asked.clone());
+                asked(&question, OfIndex::Traces(traces.into(), request.row()))
             }));
         }
         let range = OlderRange::of(request, pinned, view)?;
-        Some(Ok(asked(range.to_request(), OfIndex::Logs(range.into()))))
+        Some(Ok(asked(&IndexQuestion::Logs(range.asked.clone()), OfIndex::Logs(range.into()))))
     }
 
     fn instead(
@@ -66,8 +65,8 @@ impl Beside for Index {
     }
 }
 
-fn asked(request: UpstreamRequest, question: OfIndex) -> Asked {
-    Asked { request, question: Box::new(question) }
+fn asked(asked: &IndexQuestion, question: OfIndex) -> Asked {
+    Asked { request: asked.to_request(), question: Box::new(question) }
 }
 
 /// What the index is asked for.
@@ -133,11 +132,6 @@ impl OlderRange {
         let rest = if to > last { Some(rest(request, &filter, last.saturating_add(1), to)?) } else { None };
         let LogFilter { addresses, topics } = filter;
         Some(Self { asked: LogQuestion { from, to: last, addresses, topics, most }, to, rest })
-    }
-
-    /// The request to the index.
-    fn to_request(&self) -> UpstreamRequest {
-        self.asked.to_request()
     }
 
     fn answered(self, response: &RawValue) -> Result<Answered, RpcError> {
@@ -237,16 +231,16 @@ fn no_answer(failure: &RequestFailure) -> RpcError {
 /// The question about a request that was refused, because its transaction or block is below the start; `None` for other
 /// refusals and methods.
 fn about(request: &Request, refusal: &Refusal) -> Option<Asked> {
-    let method = match request.row().name {
-        "eth_getTransactionByHash" => INDEX_TRANSACTION,
-        "eth_getTransactionReceipt" => INDEX_RECEIPT,
+    let question = match request.row().name {
+        "eth_getTransactionByHash" => IndexQuestion::Transaction,
+        "eth_getTransactionReceipt" => IndexQuestion::Receipt,
         _ => {
-            let block = traces::about(request, refusal)?.to_request();
-            return Some(asked(block, OfIndex::Block(refusal.clone().into())));
+            let block = IndexQuestion::Block(traces::about(request, refusal)?);
+            return Some(asked(&block, OfIndex::Block(refusal.clone().into())));
         }
     };
     let Refusal::PlacedTooOld { transaction, .. } = refusal else { return None };
-    Some(asked(about_transaction(method, transaction), OfIndex::Transaction(refusal.clone().into())))
+    Some(asked(&question(*transaction), OfIndex::Transaction(refusal.clone().into())))
 }
 
 impl Question for OfIndex {

@@ -6,23 +6,38 @@ use rootlight::light::UpstreamRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
-/// Asks for the logs of a range: [`LogQuestion`]. The response is a [`LogReply`].
-pub const INDEX_LOGS: &str = "index_logs";
-/// Asks for a transaction by its hash, as `eth_getTransactionByHash` does.
-pub const INDEX_TRANSACTION: &str = "index_transaction";
-/// Asks for the receipt of a transaction by its hash, as `eth_getTransactionReceipt` does.
-pub const INDEX_RECEIPT: &str = "index_receipt";
+/// The method of questions to the host's index, which no upstream gets.
+const METHOD: &str = "index_question";
 
-/// Asks for traces of a range: [`TraceQuestion`]. The response is a [`TraceReply`].
-pub const INDEX_TRACES: &str = "index_traces";
-/// Asks for a part of a block below the proven chain: [`BlockQuestion`]. The response is a list of what the method returns, or
-/// `null` if the index does not have it.
-pub const INDEX_BLOCK: &str = "index_block";
+/// A question to the host's index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IndexQuestion {
+    /// The logs of a range. The response is a [`LogReply`].
+    Logs(LogQuestion),
+    /// The traces of a range. The response is a [`TraceReply`].
+    Traces(TraceQuestion),
+    /// A part of a block below the proven chain. The response is a list of what the method returns, or `null` if the index
+    /// does not have it.
+    Block(BlockQuestion),
+    /// A transaction by its hash, as `eth_getTransactionByHash` gives it.
+    Transaction(B256),
+    /// The receipt of a transaction by its hash, as `eth_getTransactionReceipt` gives it.
+    Receipt(B256),
+}
 
-/// Whether a request is a question for the host's index, which no upstream gets.
-#[must_use]
-pub fn is_index_question(request: &UpstreamRequest) -> bool {
-    [INDEX_LOGS, INDEX_TRANSACTION, INDEX_RECEIPT, INDEX_TRACES, INDEX_BLOCK].contains(&request.method)
+impl IndexQuestion {
+    pub(super) fn to_request(&self) -> UpstreamRequest {
+        UpstreamRequest::new(METHOD, json!([self]).to_string())
+    }
+
+    /// The question in a request; `None` if the request is for upstreams.
+    ///
+    /// # Errors
+    /// The question is malformed.
+    pub fn of(request: &UpstreamRequest) -> Option<serde_json::Result<Self>> {
+        let read = || serde_json::from_str(&request.params).map(|[question]: [Self; 1]| question);
+        (request.method == METHOD).then(read)
+    }
 }
 
 /// A range of blocks, both ends included, and which of its logs are wanted.
@@ -62,20 +77,6 @@ pub enum LogReply {
     },
 }
 
-impl LogQuestion {
-    /// The request to the index.
-    #[must_use]
-    pub fn to_request(&self) -> UpstreamRequest {
-        UpstreamRequest::new(INDEX_LOGS, json!([self]).to_string())
-    }
-
-    /// Reads the parameters of a request; `None` if they are of another request.
-    #[must_use]
-    pub fn of_params(params: &str) -> Option<Self> {
-        serde_json::from_str(params).ok().map(|[question]: [Self; 1]| question)
-    }
-}
-
 /// A range of blocks, both ends included, and which of its traces are wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceQuestion {
@@ -113,20 +114,6 @@ pub enum TraceReply {
     TooLong,
 }
 
-impl TraceQuestion {
-    /// The request to the index.
-    #[must_use]
-    pub fn to_request(&self) -> UpstreamRequest {
-        UpstreamRequest::new(INDEX_TRACES, json!([self]).to_string())
-    }
-
-    /// Reads the parameters of a request; `None` if they are of another request.
-    #[must_use]
-    pub fn of_params(params: &str) -> Option<Self> {
-        serde_json::from_str(params).ok().map(|[question]: [Self; 1]| question)
-    }
-}
-
 /// The block that a [`BlockQuestion`] is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AskedBlock {
@@ -156,29 +143,4 @@ pub struct BlockQuestion {
     pub block: AskedBlock,
     /// The part.
     pub part: BlockPart,
-}
-
-impl BlockQuestion {
-    /// The request to the index.
-    #[must_use]
-    pub fn to_request(&self) -> UpstreamRequest {
-        UpstreamRequest::new(INDEX_BLOCK, json!([self]).to_string())
-    }
-
-    /// Reads the parameters of a request; `None` if they are of another request.
-    #[must_use]
-    pub fn of_params(params: &str) -> Option<Self> {
-        serde_json::from_str(params).ok().map(|[question]: [Self; 1]| question)
-    }
-}
-
-/// Reads the hash in the parameters of a question about a transaction.
-#[must_use]
-pub fn hash_of_params(params: &str) -> Option<B256> {
-    serde_json::from_str(params).ok().map(|[hash]: [B256; 1]| hash)
-}
-
-/// The request to the index about a transaction.
-pub(super) fn about_transaction(method: &'static str, hash: &B256) -> UpstreamRequest {
-    UpstreamRequest::new(method, format!(r#"["{hash}"]"#))
 }

@@ -92,26 +92,22 @@ impl NodeBook {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// A receiver that changes with the book.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
     /// All nodes, by id.
-    #[must_use]
     pub fn nodes(&self) -> Vec<KnownNode> {
         self.pages().nodes.values().cloned().collect()
     }
 
     /// Number of the peer-to-peer network.
-    #[must_use]
     pub const fn network(&self) -> u64 {
         self.network
     }
 
     /// Whether private addresses are dialled.
-    #[must_use]
-    pub const fn allows_private(&self) -> bool {
+    pub(crate) const fn allows_private(&self) -> bool {
         self.allow_private
     }
 
@@ -148,7 +144,6 @@ impl NodeBook {
         self.pages().forget(id, |_| true);
     }
 
-    /// A node was connected and said this.
     pub(super) fn connected(&self, id: &NodeId, hello: &Hello) {
         self.change(id, |known| known.connected(hello, unix_time()));
     }
@@ -188,7 +183,6 @@ impl NodeBook {
         Some(node)
     }
 
-    /// Frees the node of a slot.
     pub(super) fn release(&self, slot: usize) {
         self.pages().held.remove(&slot);
         self.changed();

@@ -105,20 +105,17 @@ impl Finder {
     }
 
     /// Where the socket is bound.
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The addresses of boot hosts that have answered with a PONG.
-    #[must_use]
     pub fn boot_answers(&self) -> Vec<SocketAddr> {
         let boot = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
         boot.iter().filter(|(_, answered)| **answered).map(|(address, _)| *address).collect()
     }
 
     /// What was found.
-    #[must_use]
     pub const fn book(&self) -> &Arc<NodeBook> {
         &self.book
     }

@@ -46,7 +46,6 @@ pub fn read(folder: &Path, network: u64) -> io::Result<Vec<KnownNode>> {
     Ok(kept.nodes.into_iter().filter_map(KeptNode::known).take(MAX_NODES).collect())
 }
 
-/// The text of the file.
 pub(super) fn text<'a>(network: u64, nodes: impl Iterator<Item = &'a KnownNode>) -> Option<String> {
     let kept = Kept { version: VERSION, network, nodes: nodes.map(KeptNode::from).collect() };
     serde_json::to_string_pretty(&kept).ok()

@@ -51,7 +51,6 @@ pub struct KnownNode {
     pub caught: Option<Caught>,
     /// Failures since it was of use last.
     pub failures: u32,
-    /// When it failed last.
     pub(super) failed_at: Option<Instant>,
 }
 
@@ -61,13 +60,11 @@ impl KnownNode {
     }
 
     /// Where to dial it.
-    #[must_use]
     pub fn address(&self) -> PeerAddress {
         peer_address(&self.node)
     }
 
     /// Whether it is left alone because of a lie.
-    #[must_use]
     pub fn is_caught(&self, now: u64) -> bool {
         // A lie in the future was noted under a wrong clock.
         self.caught.as_ref().is_some_and(|caught| now < caught.at.saturating_add(CAUGHT_SECONDS))
@@ -109,7 +106,6 @@ pub(super) fn short(text: &str) -> String {
     text.chars().filter(|c| !is_unseen(*c)).take(MAX_TEXT).collect()
 }
 
-/// A node as an address to dial.
 pub(super) fn peer_address(node: &Node) -> PeerAddress {
     let host = match node.address {
         SocketAddr::V4(address) => address.ip().to_string(),

@@ -118,7 +118,6 @@ impl Election {
         won.map(|(proposal, _)| proposal.clone())
     }
 
-    /// Closes the vote on a proposal.
     pub(super) fn close(&mut self, proposal: &Proposal) {
         self.0.retain(|(open, _)| open != proposal);
     }
