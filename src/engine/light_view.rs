@@ -13,7 +13,7 @@ use super::light_replay::executed_receipts;
 #[cfg(feature = "local")]
 use super::light_unserved::{ExecutedBlocks, not_found, search};
 use super::{
-    BlockHeader, LightStatus, Refusal, gate,
+    BlockHeader, Refusal, gate,
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
 };
 #[cfg(feature = "local")]
@@ -263,7 +263,7 @@ impl View for LightView<'_> {
         (0..self.pinned.config.upstreams.len()).map(name).collect()
     }
 
-    fn light(&self) -> Option<&dyn LightStatus> {
+    fn light(&self) -> Option<&PinnedHead> {
         Some(self.pinned)
     }
 

@@ -16,8 +16,6 @@ mod follow_node;
 pub mod gate;
 #[cfg(all(feature = "light", feature = "local"))]
 mod light_replay;
-#[cfg(feature = "light")]
-mod light_status;
 #[cfg(all(feature = "light", feature = "local"))]
 mod light_unserved;
 #[cfg(feature = "light")]
@@ -45,8 +43,6 @@ pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner
 pub use filters::{LentFilter, MAX_PENDING, MAX_TOLD_LOGS, ReportedBlock, TRAIL};
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;
-#[cfg(feature = "light")]
-pub use light_status::LightStatus;
 #[cfg(feature = "light")]
 pub use light_view::LightView;
 #[cfg(feature = "local")]

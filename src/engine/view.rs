@@ -123,9 +123,9 @@ pub trait View {
     /// Names of the upstreams in use, without credentials; empty for a chain without upstreams.
     fn upstreams(&self) -> Vec<String>;
 
-    /// What a light client knows about its proofs and upstreams; `None` on a chain that is executed locally.
+    /// The light client at its pinned head; `None` on a chain that is executed locally.
     #[cfg(feature = "light")]
-    fn light(&self) -> Option<&dyn super::LightStatus> {
+    fn light(&self) -> Option<&crate::light::PinnedHead> {
         None
     }
 
