@@ -14,7 +14,7 @@ use super::light_replay::executed_receipts;
 use super::light_unserved::{ExecutedBlocks, not_found, search};
 use super::{
     BlockHeader, Refusal, gate,
-    view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
+    view::{Need, Stop, SyncProgress, TransactionPlace, View},
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
@@ -240,10 +240,6 @@ impl View for LightView<'_> {
 
     fn client_version(&self) -> String {
         self.pinned.config.version.clone()
-    }
-
-    fn depths(&self) -> Depths {
-        Depths::default()
     }
 
     fn syncing(&self) -> Option<SyncProgress> {

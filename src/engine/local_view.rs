@@ -10,7 +10,7 @@ use super::{
     node::Snapshot,
     pool::OwnPool,
     producer::{BlockProducer, PendingBlock},
-    view::{BlockNumbers, Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
+    view::{BlockNumbers, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
@@ -144,10 +144,6 @@ impl View for LocalView<'_> {
 
     fn client_version(&self) -> String {
         String::from(&*self.snapshot.version)
-    }
-
-    fn depths(&self) -> Depths {
-        Depths::default()
     }
 
     fn syncing(&self) -> Option<SyncProgress> {

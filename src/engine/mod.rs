@@ -35,7 +35,7 @@ mod refusal;
 mod view;
 
 pub use block_header::BlockHeader;
-pub use block_id::{BlockId, Resolved, resolve, settled_height};
+pub use block_id::{BlockId, FINALIZED_DEPTH, Resolved, SAFE_DEPTH, resolve, settled_height};
 #[cfg(feature = "dev")]
 pub use dev_node::DevNode;
 pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE, Watch};
@@ -61,4 +61,4 @@ pub use pool::{PoolPart, TransactionPool, WaitingTransaction};
 pub use producer::{BlockProducer, PendingBlock};
 pub use refusal::Refusal;
 pub(crate) use view::both;
-pub use view::{BlockNumbers, Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};
+pub use view::{BlockNumbers, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};

@@ -68,22 +68,6 @@ pub enum TransactionPlace {
     Unknown,
 }
 
-/// The number of blocks between the head and the blocks of the tags `safe` and `finalized`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Depths {
-    /// `safe`.
-    pub safe: u64,
-    /// `finalized`.
-    pub finalized: u64,
-}
-
-impl Default for Depths {
-    /// 12 and 120 blocks: about five minutes and one hour on mainnet.
-    fn default() -> Self {
-        Self { safe: 12, finalized: 120 }
-    }
-}
-
 /// Progress of synchronization, for `eth_syncing`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncProgress {
@@ -113,9 +97,6 @@ pub trait View {
 
     /// The client's name and version, five parts separated by `/`.
     fn client_version(&self) -> String;
-
-    /// Depths of the `safe` and `finalized` tags.
-    fn depths(&self) -> Depths;
 
     /// The progress of synchronization, or `None` if the head is current.
     fn syncing(&self) -> Option<SyncProgress>;

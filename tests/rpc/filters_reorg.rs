@@ -11,8 +11,8 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Changes, Depths, FILTER_IDLE, FilterLimit, Filters, LentFilter, LogFilter, MAX_FILTERS,
-    MAX_PENDING, Need, Owner, SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
+    BlockHeader, Changes, FILTER_IDLE, FilterLimit, Filters, LentFilter, LogFilter, MAX_FILTERS, MAX_PENDING,
+    Need, Owner, SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
 };
 use rootlight::rpc::RpcError;
 use rootlight::state::StateReader;
@@ -119,10 +119,6 @@ impl View for Chain<'_> {
 
     fn client_version(&self) -> String {
         "test".into()
-    }
-
-    fn depths(&self) -> Depths {
-        Depths::default()
     }
 
     fn syncing(&self) -> Option<SyncProgress> {

@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
-use rootlight::engine::{BlockHeader, Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
+use rootlight::engine::{BlockHeader, Need, Snapshot, SyncProgress, TransactionPlace, View};
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
 use rootlight::rpc::{Dispatcher, LocalMessage, server};
 use rootlight::state::StateReader;
@@ -111,10 +111,6 @@ impl View for At<'_> {
 
     fn client_version(&self) -> String {
         "test".into()
-    }
-
-    fn depths(&self) -> Depths {
-        Depths::default()
     }
 
     fn syncing(&self) -> Option<SyncProgress> {

@@ -8,7 +8,7 @@ mod questions;
 mod traces;
 
 use rootlight::engine::{
-    Depths, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View as _, Watch,
+    FINALIZED_DEPTH, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View as _, Watch,
     check_count,
 };
 use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
@@ -125,7 +125,7 @@ impl OlderRange {
         if from >= lowest && to.saturating_sub(from) < view.max_log_blocks() {
             return None;
         }
-        let last = head.saturating_sub(Depths::default().finalized).max(lowest.saturating_sub(1)).min(to);
+        let last = head.saturating_sub(FINALIZED_DEPTH).max(lowest.saturating_sub(1)).min(to);
         if from > last {
             return None;
         }
