@@ -79,5 +79,5 @@ fn below_head(view: &dyn View, depth: u64) -> Need<Option<BlockHeader>> {
 /// # Errors
 /// Refused while synchronizing.
 pub fn settled_height(view: &dyn View) -> Need<u64> {
-    Ok(view.height()?.saturating_sub(view.min_depth()))
+    Ok(view.height()?.saturating_sub(view.policy().min_depth))
 }

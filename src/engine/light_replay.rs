@@ -80,7 +80,7 @@ fn execute(
     };
     // Refuses a state that cannot be proven at all.
     view.state(&parent)?;
-    let senders = senders(&body, view.network().chain_id);
+    let senders = senders(&body, view.policy().network.chain_id);
     let replay = Replay { view, known, header, parent: &parent, body: &body, senders };
     replay.lacking(&mut replay.parties().into_iter().map(AccessKey::Account))?;
     replay.run(unsimulated, observer)
@@ -115,8 +115,8 @@ impl Replay<'_> {
     }
 
     fn run(&self, unsimulated: OnUnsimulated, observer: &mut dyn BlockObserver) -> Need<ExecutedBlock> {
-        let interrupt = || self.view.interrupted();
-        let held = Held::new(&self.known, self.parent.state_root, &interrupt).map_err(|error| {
+        let policy = self.view.policy();
+        let held = Held::new(&self.known, self.parent.state_root, policy.interrupt).map_err(|error| {
             Stop::Refused(match error {
                 LoadError::Interrupted => Refusal::Interrupted,
                 _ => Refusal::UnreadableState { number: self.parent.number },
@@ -124,15 +124,15 @@ impl Replay<'_> {
         })?;
         let ancestors = Ancestors { view: self.view, header: self.header, stop: RefCell::new(None) };
         let mut watch = Watch { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
-        let mut context = BlockContext::new(self.view.network(), self.header.header().into(), &ancestors);
-        (context.interrupt, context.unsimulated) = (&interrupt, unsimulated);
+        let mut context = BlockContext::new(policy.network, self.header.header().into(), &ancestors);
+        (context.interrupt, context.unsimulated) = (policy.interrupt, unsimulated);
         let input = BlockInput {
             header: self.header.header(),
             transactions: self.body.transactions(),
             senders: self.senders.as_deref(),
         };
         let executed = execute_in(&context, &self.base(&held), &input, &mut watch);
-        if self.view.interrupted() {
+        if policy.interrupted() {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
         self.lacking(&mut watch.keys.iter().copied())?;
@@ -179,7 +179,7 @@ impl Replay<'_> {
     /// Compares the outcome with the header, except for the state root, which needs the whole state.
     fn check(&self, executed: Result<ExecutedBlock, BlockError>) -> Need<ExecutedBlock> {
         let checked = executed.and_then(|executed| {
-            executed.check_apart_from_state(self.header.header(), self.view.network())?;
+            executed.check_apart_from_state(self.header.header(), self.view.policy().network)?;
             Ok(executed)
         });
         checked.map_err(|error| Stop::Refused(Refusal::of_replay(self.header, error)))

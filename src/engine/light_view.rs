@@ -13,15 +13,15 @@ use super::light_replay::executed_receipts;
 #[cfg(feature = "local")]
 use super::light_unserved::{ExecutedBlocks, not_found, search};
 use super::{
-    BlockHeader, Refusal, gate,
+    BlockHeader, Policy, Refusal, gate,
     view::{Need, Stop, SyncProgress, TransactionPlace, View},
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
 use crate::{consensus::VerifiedHeader, trie::TrieStore};
 use crate::{
-    consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
-    exec::{CallPolicy, CodeCache},
+    consensus::{ChainView, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    exec::CodeCache,
     light::{Derived, Deriving, Known, Location, PinnedHead, UpstreamState},
     state::{Fact, RememberedState, StateError, StateReader, TrieState},
     trie::{self, NodeSource, WalkError},
@@ -39,7 +39,7 @@ pub struct LightView<'a> {
     pinned: &'a PinnedHead,
     known: Known<'a>,
     deriving: Deriving<'a>,
-    interrupt: &'a dyn Fn() -> bool,
+    policy: Policy<'a>,
     /// Whether an answer rests on an absence that cannot be proven.
     unproven: Cell<bool>,
     /// Whether an answer rests on a header that only the host's own node shows.
@@ -56,7 +56,16 @@ impl<'a> LightView<'a> {
             pinned,
             known,
             deriving: Deriving::new(known),
-            interrupt,
+            policy: Policy {
+                version: &pinned.config.version,
+                calls: pinned.config.policy,
+                min_depth: pinned.config.min_depth,
+                max_log_blocks: MAX_LIGHT_LOG_BLOCKS,
+                max_traced_blocks: MAX_LIGHT_TRACED_BLOCKS,
+                interrupt,
+                bans: pinned.config.bans.as_deref(),
+                ..Policy::of(&pinned.network)
+            },
             unproven: Cell::new(false),
             of_own_node: Cell::new(false),
             #[cfg(feature = "local")]
@@ -107,7 +116,7 @@ impl<'a> LightView<'a> {
         let sender = transaction.recover_sender(self.pinned.network().chain_id);
         let (Ok(sender), Ok(state)) = (sender, self.state(head)) else { return Ok(None) };
         // With a required depth, the host does not accept the state at the head.
-        if self.min_depth() > 0 || !self.pinned.states().iter().any(proves) {
+        if self.policy.min_depth > 0 || !self.pinned.states().iter().any(proves) {
             return Ok(None);
         }
         match state.account(&sender) {
@@ -230,16 +239,8 @@ fn block_ref(header: &BlockHeader) -> BlockRef {
 }
 
 impl View for LightView<'_> {
-    fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
-        self.pinned.config.bans.as_deref()
-    }
-
-    fn network(&self) -> &Network {
-        &self.pinned.network
-    }
-
-    fn client_version(&self) -> String {
-        self.pinned.config.version.clone()
+    fn policy(&self) -> &Policy<'_> {
+        &self.policy
     }
 
     fn syncing(&self) -> Option<SyncProgress> {
@@ -264,11 +265,7 @@ impl View for LightView<'_> {
     }
 
     fn shows_work(&self, header: &BlockHeader) -> bool {
-        header.shows_work(self.network())
-    }
-
-    fn min_depth(&self) -> u64 {
-        self.pinned.config.min_depth
+        header.shows_work(&self.pinned.network)
     }
 
     fn head(&self) -> Need<BlockHeader> {
@@ -459,22 +456,6 @@ impl View for LightView<'_> {
             .map(|h| h.hash())
             .into_iter()
             .collect()
-    }
-
-    fn max_traced_blocks(&self) -> u64 {
-        MAX_LIGHT_TRACED_BLOCKS
-    }
-
-    fn policy(&self) -> CallPolicy {
-        self.pinned.config.policy
-    }
-
-    fn max_log_blocks(&self) -> u64 {
-        MAX_LIGHT_LOG_BLOCKS
-    }
-
-    fn interrupted(&self) -> bool {
-        (self.interrupt)()
     }
 
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {

@@ -6,14 +6,14 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    BlockHeader, LogFilter, Refusal, TransactionPool,
+    BlockHeader, LogFilter, Policy, Refusal, TransactionPool,
     node::Snapshot,
     pool::OwnPool,
     producer::{BlockProducer, PendingBlock},
     view::{BlockNumbers, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
 use crate::{
-    consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, OnUnsimulated},
     local::{ChainSnapshot, Events, Term},
     state::{KeyedTrie, LastKey, StateReader},
@@ -50,21 +50,22 @@ impl Snapshot for LocalSnapshot {
     }
 
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(LocalView { is_attempt: true, ..LocalView::of(self, asker, now, interrupt) })
+        let mut view = LocalView::of(self, asker, now, interrupt);
+        view.policy.is_attempt = true;
+        Box::new(view)
     }
 }
 
 /// An executed chain for one message.
 pub struct LocalView<'a> {
     snapshot: &'a LocalSnapshot,
+    policy: Policy<'a>,
     now: u64,
-    interrupt: &'a dyn Fn() -> bool,
     /// The pending block, built on first use; `None` inside if it cannot be built.
     pending: OnceCell<Option<PendingBlock>>,
     last_key: LastKey,
     /// The part of the pool that the asker sees, if it is apart from others.
     own: Option<OwnPool<'a>>,
-    is_attempt: bool,
 }
 
 impl<'a> LocalView<'a> {
@@ -72,12 +73,18 @@ impl<'a> LocalView<'a> {
     pub fn new(snapshot: &'a LocalSnapshot, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
         Self {
             snapshot,
+            policy: Policy {
+                version: &snapshot.version,
+                calls: snapshot.policy,
+                interrupt,
+                now: Some(now),
+                bans: snapshot.bans.as_deref(),
+                ..Policy::of(snapshot.chain.network())
+            },
             now,
-            interrupt,
             pending: OnceCell::new(),
             last_key: LastKey::default(),
             own: None,
-            is_attempt: false,
         }
     }
 
@@ -100,7 +107,7 @@ impl<'a> LocalView<'a> {
         if self.own.is_some() {
             return None;
         }
-        let build = || self.producer()?.pending(self.chain(), self.now, self.interrupt);
+        let build = || self.producer()?.pending(self.chain(), self.now, self.policy.interrupt);
         self.pending.get_or_init(build).as_ref()
     }
 
@@ -123,7 +130,7 @@ impl<'a> LocalView<'a> {
 
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
         match self.chain().index() {
-            Some(index) => index.blocks(groups, from, to, self.interrupt),
+            Some(index) => index.blocks(groups, from, to, self.policy.interrupt),
             None => Box::new(from..=to),
         }
     }
@@ -138,12 +145,8 @@ fn no_state(header: &BlockHeader) -> Stop {
 }
 
 impl View for LocalView<'_> {
-    fn network(&self) -> &Network {
-        self.chain().network()
-    }
-
-    fn client_version(&self) -> String {
-        String::from(&*self.snapshot.version)
+    fn policy(&self) -> &Policy<'_> {
+        &self.policy
     }
 
     fn syncing(&self) -> Option<SyncProgress> {
@@ -229,26 +232,23 @@ impl View for LocalView<'_> {
         // A call that fails because its method is not simulated fails on a chain that is made here, and nowhere else.
         let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
         let replayed = match self.if_pending(header) {
-            None => self.chain().replay(header, observer, unsimulated, self.interrupt),
+            None => self.chain().replay(header, observer, unsimulated, self.policy.interrupt),
             Some(pending) => {
                 let run = (pending.body.transactions(), pending.executed.senders.as_slice());
-                self.chain().replay_as(header, run, observer, unsimulated, self.interrupt)
+                self.chain().replay_as(header, run, observer, unsimulated, self.policy.interrupt)
             }
         };
         let error = match replayed {
             None => return Err(no_state(header)),
-            Some(Err(_)) if self.interrupted() => Refusal::Interrupted,
+            Some(Err(_)) if self.policy.interrupted() => Refusal::Interrupted,
             Some(Err(error)) => Refusal::of_replay(header, error),
-            Some(Ok(executed)) => match executed.check_apart_from_state(header.header(), self.network()) {
+            Some(Ok(executed)) => match executed.check_apart_from_state(header.header(), self.policy.network)
+            {
                 Ok(()) => return Ok(()),
                 Err(error) => Refusal::Replay(error),
             },
         };
         Err(Stop::Refused(error))
-    }
-
-    fn policy(&self) -> CallPolicy {
-        self.snapshot.policy
     }
 
     fn next_environment(&self, header: &BlockHeader) -> Need<BlockEnvironment> {
@@ -258,7 +258,7 @@ impl View for LocalView<'_> {
             next.timestamp = next.timestamp.saturating_add(1);
             return Ok(next);
         };
-        Ok(producer.environment(self.network(), header.sealed(), self.now))
+        Ok(producer.environment(self.policy.network, header.sealed(), self.now))
     }
 
     fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
@@ -285,14 +285,6 @@ impl View for LocalView<'_> {
         Some(&**codes)
     }
 
-    fn is_attempt(&self) -> bool {
-        self.is_attempt
-    }
-
-    fn interrupted(&self) -> bool {
-        (self.interrupt)()
-    }
-
     fn state_root(&self, header: &BlockHeader) -> B256 {
         self.trie(header).map_or(header.state_root, Trie::root)
     }
@@ -313,7 +305,7 @@ impl View for LocalView<'_> {
 
     fn pending(&self) -> Need<Option<BlockHeader>> {
         // The block is built by running transactions. Without time for all of them, it would be another block.
-        if self.is_attempt {
+        if self.policy.is_attempt {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
         Ok(self.pending_block().map(|pending| BlockHeader::Pending(pending.header.clone())))
@@ -332,7 +324,7 @@ impl View for LocalView<'_> {
         };
         match senders.and_then(|senders| senders.get(index)) {
             Some(sender) => Ok(*sender),
-            None => transaction.recover_sender(self.network().chain_id),
+            None => transaction.recover_sender(self.policy.network.chain_id),
         }
     }
 
@@ -355,20 +347,12 @@ impl View for LocalView<'_> {
         Some(self.producer()?.miner(self.chain()))
     }
 
-    fn now(&self) -> Option<u64> {
-        Some(self.now)
-    }
-
     fn blocks_at(&self, number: u64) -> Vec<B256> {
         self.chain().at_height(number).to_vec()
     }
 
     fn events(&self) -> Option<&Events> {
         Some(self.chain().events())
-    }
-
-    fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
-        self.snapshot.bans.as_deref()
     }
 }
 

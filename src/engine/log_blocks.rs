@@ -41,7 +41,7 @@ impl LogBlocks {
         let to = to.min(view.height()?);
         let (mut blocks, mut count) = (Vec::new(), 0_usize);
         for number in view.log_blocks(&filter, from, to) {
-            if view.interrupted() {
+            if view.policy().interrupted() {
                 return Err(Stop::Refused(Refusal::Interrupted).into());
             }
             let Some(header) = view.header_by_number(number)? else { break };

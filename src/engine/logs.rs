@@ -196,13 +196,13 @@ pub fn range_logs(
 ) -> Result<Vec<FoundLog>, RangeStop> {
     let to = to.min(view.height()?);
     let blocks = to.saturating_sub(from).saturating_add(1);
-    let max = view.max_log_blocks();
+    let max = view.policy().max_log_blocks;
     if blocks > max && from <= to {
         return Err(RangeStop::TooWide { max, fits: (from, from.saturating_add(max.saturating_sub(1))) });
     }
     let (mut found, mut bytes, mut lacking) = (Vec::new(), 0_usize, Facts::new());
     for number in view.log_blocks(filter, from, to) {
-        if view.interrupted() {
+        if view.policy().interrupted() {
             return Err(Stop::Refused(super::Refusal::Interrupted).into());
         }
         let Some(header) = view.header_by_number(number)? else { break };

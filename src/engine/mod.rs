@@ -28,6 +28,7 @@ mod log_filter;
 mod logs;
 #[cfg(feature = "local")]
 mod node;
+mod policy;
 mod pool;
 #[cfg(feature = "local")]
 mod producer;
@@ -56,6 +57,7 @@ pub use logs::{
 };
 #[cfg(feature = "local")]
 pub use node::{Draw, Moment, Node, Snapshot};
+pub use policy::Policy;
 pub use pool::{PoolPart, TransactionPool, WaitingTransaction};
 #[cfg(feature = "local")]
 pub use producer::{BlockProducer, PendingBlock};

@@ -4,10 +4,10 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use super::{BlockHeader, LogFilter, Refusal, TransactionPool};
+use super::{BlockHeader, LogFilter, Policy, Refusal, TransactionPool};
 use crate::{
-    consensus::{Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
-    exec::{BlockEnvironment, BlockObserver, CallPolicy},
+    consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    exec::{BlockEnvironment, BlockObserver},
     state::{Facts, StateReader},
     trie::WalkError,
     types::{BlockRef, SenderError, Transaction},
@@ -92,11 +92,8 @@ pub struct Miner {
 
 /// A chain at one head. Everything that it returns is proven.
 pub trait View {
-    /// The network's parameters.
-    fn network(&self) -> &Network;
-
-    /// The client's name and version, five parts separated by `/`.
-    fn client_version(&self) -> String;
+    /// What is fixed for all requests on this view.
+    fn policy(&self) -> &Policy<'_>;
 
     /// The progress of synchronization, or `None` if the head is current.
     fn syncing(&self) -> Option<SyncProgress>;
@@ -114,17 +111,6 @@ pub trait View {
     /// ([`BlockHeader::shows_work`]), a chain that is executed locally shows all.
     fn shows_work(&self, _header: &BlockHeader) -> bool {
         true
-    }
-
-    /// The required depth: blocks with fewer blocks on top are refused.
-    fn min_depth(&self) -> u64 {
-        0
-    }
-
-    /// Whether work on this network is nearly free, because its difficulty drops to the minimum after ten minutes
-    /// without a block.
-    fn cheap_work(&self) -> bool {
-        self.network().params.future_bound > 0 && self.network().activation(Rule::Rskip97).is_none()
     }
 
     /// The pinned head.
@@ -213,11 +199,6 @@ pub trait View {
         Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
     }
 
-    /// The limits and defaults of calls.
-    fn policy(&self) -> CallPolicy {
-        CallPolicy::default()
-    }
-
     /// The environment of the block after this one, as its transactions would see it.
     ///
     /// # Errors
@@ -248,29 +229,10 @@ pub trait View {
         Box::new(from..=to)
     }
 
-    /// Most blocks that one request for logs may cover.
-    fn max_log_blocks(&self) -> u64 {
-        u64::MAX
-    }
-
-    /// Most blocks that one request for traces may cover.
-    fn max_traced_blocks(&self) -> u64 {
-        u64::MAX
-    }
-
     /// The analysed code that calls on this chain share, if any is kept.
     fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
         None
     }
-
-    /// Whether messages on this view are only tried: what cannot be interrupted within a fraction of a millisecond counts
-    /// as interrupted.
-    fn is_attempt(&self) -> bool {
-        false
-    }
-
-    /// Whether the present run has used up its time.
-    fn interrupted(&self) -> bool;
 
     /// Root of the state that [`Self::state`] reads. It is the header's, unless the state was changed directly on a
     /// development chain.
@@ -315,7 +277,7 @@ pub trait View {
         _index: usize,
         transaction: &Transaction,
     ) -> Result<Address, SenderError> {
-        transaction.recover_sender(self.network().chain_id)
+        transaction.recover_sender(self.policy().network.chain_id)
     }
 
     /// The transaction pool; `None` if there is none.
@@ -346,11 +308,6 @@ pub trait View {
         None
     }
 
-    /// The host's clock in seconds since 1970, if there is one.
-    fn now(&self) -> Option<u64> {
-        None
-    }
-
     /// Every known block of a height, canonical or not.
     fn blocks_at(&self, _number: u64) -> Vec<B256> {
         Vec::new()
@@ -360,11 +317,6 @@ pub trait View {
     /// compare the chain with the blocks that they have reported.
     #[cfg(feature = "local")]
     fn events(&self) -> Option<&crate::local::Events> {
-        None
-    }
-
-    /// The bans of the host; `None` if it keeps none.
-    fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
         None
     }
 }

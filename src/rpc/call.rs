@@ -13,7 +13,7 @@ use super::{
     revert::reason,
 };
 use crate::{
-    engine::{BlockHeader, Level, Refusal, Stop, View},
+    engine::{BlockHeader, Level, Policy, Refusal, Stop, View},
     exec::{
         BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallPolicy, CallStop, Estimate,
         HaltReason, OverrideError, RunLimits, call, estimate,
@@ -69,7 +69,8 @@ impl Place {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
-        let limits = RunLimits { codes: view.codes(), is_attempt: view.is_attempt(), ..RunLimits::default() };
+        let is_attempt = view.policy().is_attempt;
+        let limits = RunLimits { codes: view.codes(), is_attempt, ..RunLimits::default() };
         self.run_on(view, &*view.state(&self.header)?, limits, run)
     }
 
@@ -81,17 +82,17 @@ impl Place {
         limits: RunLimits<'_>,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
+        let Policy { network, calls, interrupt, .. } = *view.policy();
         let number = self.environment.number;
         let context = CallContext {
             state,
             hashes: &Ancestors { view, number, parent: self.parent },
             block: &self.environment,
-            rules: view.network().rules(number),
-            chain_id: view.network().chain_id,
+            rules: network.rules(number),
+            chain_id: network.chain_id,
         };
-        let interrupt = || view.interrupted();
-        let CallPolicy { gas_cap, checks_funds, .. } = view.policy();
-        let limits = RunLimits { interrupt: &interrupt, gas_cap, checks_funds, ..limits };
+        let CallPolicy { gas_cap, checks_funds, .. } = calls;
+        let limits = RunLimits { interrupt, gas_cap, checks_funds, ..limits };
         run(&context, &limits).map_err(|stop| self.failure(view, stop))
     }
 
@@ -189,7 +190,7 @@ pub(super) fn arguments(
     params: Params<'_>,
 ) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
     let overrides = overrides(params)?;
-    if !overrides.accounts.is_empty() && !view.policy().overrides {
+    if !overrides.accounts.is_empty() && !view.policy().calls.overrides {
         return Err(ParamError::OverrideRefused.into());
     }
     Ok((message(params)?, params.call_block(1)?, overrides))
@@ -202,14 +203,14 @@ fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
         CallOutcome::Revert { output, .. } => Err(reverted(view, output).into()),
-        CallOutcome::Halt { .. } if view.policy().silent_halts => verified(&"0x"),
+        CallOutcome::Halt { .. } if view.policy().calls.silent_halts => verified(&"0x"),
         CallOutcome::Halt { reason, .. } => Err(RpcError::Halted(alloc::format!("{reason}")).into()),
     }
 }
 
 /// The error of a call that reverts, with the code that the host sets.
 fn reverted(view: &dyn View, data: alloy_primitives::Bytes) -> RpcError {
-    RpcError::Reverted { reason: reason(&data), data, code: view.policy().revert_code }
+    RpcError::Reverted { reason: reason(&data), data, code: view.policy().calls.revert_code }
 }
 
 /// All state that a call reads, with the block it runs on.

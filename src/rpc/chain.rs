@@ -46,7 +46,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         pages: Pages::Any,
         doc: told("Name, version, host and language of this client."),
-        handler: Handler::Read(|view, _| done(&view.client_version(), Level::Local)),
+        handler: Handler::Read(|view, _| done(&view.policy().version, Level::Local)),
     },
     Method {
         name: "web3_sha3",
@@ -70,7 +70,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         pages: Pages::Any,
         doc: told("The chain id in decimal."),
-        handler: Handler::Read(|view, _| done(&format!("{}", view.network().chain_id), Level::Local)),
+        handler: Handler::Read(|view, _| done(&format!("{}", view.policy().network.chain_id), Level::Local)),
     },
     Method {
         name: "net_listening",
@@ -104,7 +104,9 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         pages: Pages::Any,
         doc: told("The chain id (EIP-695)."),
-        handler: Handler::Read(|view, _| done(&format!("{:#x}", view.network().chain_id), Level::Local)),
+        handler: Handler::Read(|view, _| {
+            done(&format!("{:#x}", view.policy().network.chain_id), Level::Local)
+        }),
     },
     Method {
         name: "eth_protocolVersion",

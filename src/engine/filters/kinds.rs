@@ -159,7 +159,7 @@ impl Range<'_> {
         if poll.is_subscription {
             // A subscriber cannot ask for a smaller range, so that it gets the newest blocks that one request may
             // cover.
-            first = first.max(head.saturating_add(1).saturating_sub(view.max_log_blocks()));
+            first = first.max(head.saturating_add(1).saturating_sub(view.policy().max_log_blocks));
         }
         let to = self.to.map_or(head, |to| to.min(head));
         if first > to {

@@ -74,7 +74,7 @@ fn summary(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 
 /// The bans of the host.
 fn bans(view: &dyn View) -> Result<&dyn Bans, RpcError> {
-    view.bans().ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
+    view.policy().bans.ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
 }
 
 fn not_banned(refusal: BanRefusal) -> RpcError {

@@ -122,7 +122,7 @@ impl OlderRange {
         let chain = pinned.chain()?;
         let (head, lowest) = (chain.head().number, chain.lowest());
         let to = to.unwrap_or(head).min(head);
-        if from >= lowest && to.saturating_sub(from) < view.max_log_blocks() {
+        if from >= lowest && to.saturating_sub(from) < view.policy().max_log_blocks {
             return None;
         }
         let last = head.saturating_sub(FINALIZED_DEPTH).max(lowest.saturating_sub(1)).min(to);

@@ -52,8 +52,8 @@ impl OlderTraces {
             Err(error) if refuses_range(&error) => return Some(Err(error.into())),
             Err(_) => return None,
         };
-        let most = view.max_traced_blocks();
-        let last = to.min(head.saturating_sub(view.min_depth()));
+        let most = view.policy().max_traced_blocks;
+        let last = to.min(head.saturating_sub(view.policy().min_depth));
         if (from >= lowest && to.saturating_sub(from) < most) || from > last {
             return None;
         }
