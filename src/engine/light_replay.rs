@@ -11,10 +11,7 @@ use core::cell::RefCell;
 
 use alloy_primitives::{Address, B256, U256};
 
-use super::{
-    BlockHeader, Refusal,
-    view::{Need, Stop, View},
-};
+use super::{BlockHeader, Chain, Need, Refusal, Stop, View};
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
     evm::Inspector,
@@ -87,7 +84,7 @@ fn execute(
 }
 
 struct Replay<'a> {
-    view: &'a dyn View,
+    view: &'a dyn Chain,
     known: Known<'a>,
     header: &'a BlockHeader,
     parent: &'a BlockHeader,
@@ -239,7 +236,7 @@ impl BlockObserver for Watch<'_> {
 
 /// The verified ancestors of a block. Data of an ancestor that is missing or refused stops the run.
 struct Ancestors<'a> {
-    view: &'a dyn View,
+    view: &'a dyn Chain,
     header: &'a BlockHeader,
     stop: RefCell<Option<Stop>>,
 }

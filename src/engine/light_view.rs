@@ -13,8 +13,7 @@ use super::light_replay::executed_receipts;
 #[cfg(feature = "local")]
 use super::light_unserved::{ExecutedBlocks, not_found, search};
 use super::{
-    BlockHeader, Policy, Refusal, gate,
-    view::{Need, Stop, SyncProgress, TransactionPlace, View},
+    BlockHeader, Chain, Need, Policy, Pool, Refusal, State, Stop, SyncProgress, TransactionPlace, View, gate,
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
@@ -238,34 +237,9 @@ fn block_ref(header: &BlockHeader) -> BlockRef {
     BlockRef { number: header.number, hash: header.hash() }
 }
 
-impl View for LightView<'_> {
+impl Chain for LightView<'_> {
     fn policy(&self) -> &Policy<'_> {
         &self.policy
-    }
-
-    fn syncing(&self) -> Option<SyncProgress> {
-        let current = self.pinned.chain.as_ref().map_or(self.pinned.start, |c| c.head().number);
-        if self.pinned.synced && current >= self.pinned.announced && self.pinned.stale().is_none() {
-            return None;
-        }
-        Some(SyncProgress {
-            starting: self.pinned.start,
-            current,
-            highest: self.pinned.announced.max(current),
-        })
-    }
-
-    fn upstreams(&self) -> Vec<String> {
-        let name = |upstream| self.pinned.upstream_name(upstream).unwrap_or_default().into();
-        (0..self.pinned.config.upstreams.len()).map(name).collect()
-    }
-
-    fn light(&self) -> Option<&PinnedHead> {
-        Some(self.pinned)
-    }
-
-    fn shows_work(&self, header: &BlockHeader) -> bool {
-        header.shows_work(&self.pinned.network)
     }
 
     fn head(&self) -> Need<BlockHeader> {
@@ -332,6 +306,21 @@ impl View for LightView<'_> {
             return self.known.header_at(block.number).is_some_and(|header| header.hash() == block.hash);
         }
         self.pinned.chain.as_ref().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
+    }
+
+    /// The canonical block only: a list of all blocks at a height cannot be proven.
+    fn blocks_at(&self, number: u64) -> Vec<B256> {
+        self.pinned
+            .chain
+            .as_ref()
+            .and_then(|chain| chain.by_number(number))
+            .map(|h| h.hash())
+            .into_iter()
+            .collect()
+    }
+
+    fn shows_work(&self, header: &BlockHeader) -> bool {
+        header.shows_work(&self.pinned.network)
     }
 
     fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
@@ -426,36 +415,14 @@ impl View for LightView<'_> {
             None => Err(Stop::Refused(Refusal::Misplaced { transaction, block })),
         }
     }
+}
 
+impl State for LightView<'_> {
     fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
         if !self.pinned.network.rules(header.number).has(Rule::Rskip126) {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
         Ok(Box::new(RememberedState::new(TrieState::new(self.nodes(), header.state_root), &self.deriving)))
-    }
-
-    #[cfg(feature = "local")]
-    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
-        super::light_replay::replay(self, self.known, header, observer)
-    }
-
-    fn codes(&self) -> Option<&dyn CodeCache> {
-        Some(&self.deriving)
-    }
-
-    fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
-        self.known.next_nonce(sender, nonce)
-    }
-
-    /// The canonical block only: a list of all blocks at a height cannot be proven.
-    fn blocks_at(&self, number: u64) -> Vec<B256> {
-        self.pinned
-            .chain
-            .as_ref()
-            .and_then(|chain| chain.by_number(number))
-            .map(|h| h.hash())
-            .into_iter()
-            .collect()
     }
 
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
@@ -464,5 +431,43 @@ impl View for LightView<'_> {
 
     fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
         Ok(trie::lookup_node(&self.nodes(), header.state_root, key)?.map(|node| node.hash))
+    }
+
+    fn codes(&self) -> Option<&dyn CodeCache> {
+        Some(&self.deriving)
+    }
+
+    #[cfg(feature = "local")]
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+        super::light_replay::replay(self, self.known, header, observer)
+    }
+}
+
+impl Pool for LightView<'_> {
+    fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
+        self.known.next_nonce(sender, nonce)
+    }
+}
+
+impl View for LightView<'_> {
+    fn syncing(&self) -> Option<SyncProgress> {
+        let current = self.pinned.chain.as_ref().map_or(self.pinned.start, |c| c.head().number);
+        if self.pinned.synced && current >= self.pinned.announced && self.pinned.stale().is_none() {
+            return None;
+        }
+        Some(SyncProgress {
+            starting: self.pinned.start,
+            current,
+            highest: self.pinned.announced.max(current),
+        })
+    }
+
+    fn upstreams(&self) -> Vec<String> {
+        let name = |upstream| self.pinned.upstream_name(upstream).unwrap_or_default().into();
+        (0..self.pinned.config.upstreams.len()).map(name).collect()
+    }
+
+    fn light(&self) -> Option<&PinnedHead> {
+        Some(self.pinned)
     }
 }

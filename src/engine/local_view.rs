@@ -6,11 +6,12 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    BlockHeader, LogFilter, Policy, Refusal, TransactionPool,
+    BlockHeader, BlockNumbers, Chain, LogFilter, Miner, Need, Policy, Pool, Refusal, State, Stop,
+    SyncProgress, TransactionPlace, TransactionPool, View,
     node::Snapshot,
     pool::OwnPool,
     producer::{BlockProducer, PendingBlock},
-    view::{BlockNumbers, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
+    state::next_environment,
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
@@ -144,17 +145,9 @@ fn no_state(header: &BlockHeader) -> Stop {
     Stop::Refused(Refusal::StateNotKept { number: header.number, hash: header.hash() })
 }
 
-impl View for LocalView<'_> {
+impl Chain for LocalView<'_> {
     fn policy(&self) -> &Policy<'_> {
         &self.policy
-    }
-
-    fn syncing(&self) -> Option<SyncProgress> {
-        self.snapshot.syncing
-    }
-
-    fn upstreams(&self) -> Vec<String> {
-        self.snapshot.upstreams.to_vec()
     }
 
     fn head(&self) -> Need<BlockHeader> {
@@ -175,6 +168,10 @@ impl View for LocalView<'_> {
 
     fn is_canonical(&self, block: BlockRef) -> bool {
         self.chain().headers().is_canonical(block.number, &block.hash)
+    }
+
+    fn blocks_at(&self, number: u64) -> Vec<B256> {
+        self.chain().at_height(number).to_vec()
     }
 
     fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
@@ -221,8 +218,76 @@ impl View for LocalView<'_> {
         }))
     }
 
+    fn sender(
+        &self,
+        block: &B256,
+        index: usize,
+        transaction: &Transaction,
+    ) -> Result<Address, crate::types::SenderError> {
+        let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
+        let senders = match pending {
+            Some(pending) => Some(&pending.executed.senders),
+            None => self.chain().block(block).map(|stored| &stored.senders),
+        };
+        match senders.and_then(|senders| senders.get(index)) {
+            Some(sender) => Ok(*sender),
+            None => transaction.recover_sender(self.policy.network.chain_id),
+        }
+    }
+
+    fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
+        let topics = (0..).zip(&filter.topics);
+        let topics = topics.map(|(at, any)| any.iter().map(|topic| Term::Topic(at, *topic)).collect());
+        let contracts = filter.addresses.iter().map(|address| Term::Contract(*address)).collect();
+        self.indexed(&core::iter::once(contracts).chain(topics).collect::<Vec<_>>(), from, to)
+    }
+
+    fn transaction_blocks<'b>(
+        &'b self,
+        senders: &[Address],
+        recipients: &[Address],
+        from: u64,
+        to: u64,
+    ) -> BlockNumbers<'b> {
+        let senders = senders.iter().map(|sender| Term::Sender(*sender)).collect();
+        let recipients = recipients.iter().map(|recipient| Term::Recipient(*recipient)).collect();
+        self.indexed(&[senders, recipients], from, to)
+    }
+}
+
+impl State for LocalView<'_> {
     fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
         Ok(Box::new(KeyedTrie::new(self.kept_trie(header)?, &self.last_key)))
+    }
+
+    fn state_root(&self, header: &BlockHeader) -> B256 {
+        self.trie(header).map_or(header.state_root, Trie::root)
+    }
+
+    fn state_trie(&self, header: &BlockHeader) -> Option<&Trie> {
+        self.trie(header).filter(|trie| trie.root() == header.state_root)
+    }
+
+    fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+        let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
+        Ok(trie.proof(key))
+    }
+
+    fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
+        let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
+        Ok(trie.node_hash(key))
+    }
+
+    fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
+        let codes = self.chain().codes()?;
+        Some(&**codes)
+    }
+
+    fn next_environment(&self, header: &BlockHeader) -> BlockEnvironment {
+        match self.producer() {
+            Some(producer) => producer.environment(self.policy.network, header.sealed(), self.now),
+            None => next_environment(header),
+        }
     }
 
     fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
@@ -250,57 +315,14 @@ impl View for LocalView<'_> {
         };
         Err(Stop::Refused(error))
     }
+}
 
-    fn next_environment(&self, header: &BlockHeader) -> Need<BlockEnvironment> {
-        let Some(producer) = self.producer() else {
-            let mut next = BlockEnvironment::from(header.header());
-            next.number = next.number.saturating_add(1);
-            next.timestamp = next.timestamp.saturating_add(1);
-            return Ok(next);
-        };
-        Ok(producer.environment(self.policy.network, header.sealed(), self.now))
-    }
-
-    fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
-        let topics = (0..).zip(&filter.topics);
-        let topics = topics.map(|(at, any)| any.iter().map(|topic| Term::Topic(at, *topic)).collect());
-        let contracts = filter.addresses.iter().map(|address| Term::Contract(*address)).collect();
-        self.indexed(&core::iter::once(contracts).chain(topics).collect::<Vec<_>>(), from, to)
-    }
-
-    fn transaction_blocks<'b>(
-        &'b self,
-        senders: &[Address],
-        recipients: &[Address],
-        from: u64,
-        to: u64,
-    ) -> BlockNumbers<'b> {
-        let senders = senders.iter().map(|sender| Term::Sender(*sender)).collect();
-        let recipients = recipients.iter().map(|recipient| Term::Recipient(*recipient)).collect();
-        self.indexed(&[senders, recipients], from, to)
-    }
-
-    fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
-        let codes = self.chain().codes()?;
-        Some(&**codes)
-    }
-
-    fn state_root(&self, header: &BlockHeader) -> B256 {
-        self.trie(header).map_or(header.state_root, Trie::root)
-    }
-
-    fn state_trie(&self, header: &BlockHeader) -> Option<&Trie> {
-        self.trie(header).filter(|trie| trie.root() == header.state_root)
-    }
-
-    fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
-        let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
-        Ok(trie.proof(key))
-    }
-
-    fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
-        let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
-        Ok(trie.node_hash(key))
+impl Pool for LocalView<'_> {
+    fn pool(&self) -> Option<&dyn TransactionPool> {
+        match &self.own {
+            Some(own) => Some(own),
+            None => Some(self.producer()?.pool()),
+        }
     }
 
     fn pending(&self) -> Need<Option<BlockHeader>> {
@@ -309,30 +331,6 @@ impl View for LocalView<'_> {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
         Ok(self.pending_block().map(|pending| BlockHeader::Pending(pending.header.clone())))
-    }
-
-    fn sender(
-        &self,
-        block: &B256,
-        index: usize,
-        transaction: &Transaction,
-    ) -> Result<Address, crate::types::SenderError> {
-        let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
-        let senders = match pending {
-            Some(pending) => Some(&pending.executed.senders),
-            None => self.chain().block(block).map(|stored| &stored.senders),
-        };
-        match senders.and_then(|senders| senders.get(index)) {
-            Some(sender) => Ok(*sender),
-            None => transaction.recover_sender(self.policy.network.chain_id),
-        }
-    }
-
-    fn pool(&self) -> Option<&dyn TransactionPool> {
-        match &self.own {
-            Some(own) => Some(own),
-            None => Some(self.producer()?.pool()),
-        }
     }
 
     fn shows_waiting_of(&self, asker: Option<Asker>) -> bool {
@@ -346,9 +344,15 @@ impl View for LocalView<'_> {
     fn miner(&self) -> Option<Miner> {
         Some(self.producer()?.miner(self.chain()))
     }
+}
 
-    fn blocks_at(&self, number: u64) -> Vec<B256> {
-        self.chain().at_height(number).to_vec()
+impl View for LocalView<'_> {
+    fn syncing(&self) -> Option<SyncProgress> {
+        self.snapshot.syncing
+    }
+
+    fn upstreams(&self) -> Vec<String> {
+        self.snapshot.upstreams.to_vec()
     }
 
     fn events(&self) -> Option<&Events> {

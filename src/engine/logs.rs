@@ -7,8 +7,9 @@ use alloy_primitives::B256;
 
 use super::{
     BlockHeader,
+    chain::Chain,
     log_filter::LogFilter,
-    view::{Need, Stop, View, both},
+    need::{Need, Stop, both},
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
@@ -53,8 +54,8 @@ pub(super) fn json_bytes(log: &Log) -> usize {
 /// The logs of one block.
 ///
 /// # Errors
-/// As [`View::body`] and [`View::receipts`].
-pub fn block_logs(view: &dyn View, header: &BlockHeader, filter: &LogFilter) -> Need<Vec<FoundLog>> {
+/// As [`Chain::body`] and [`Chain::receipts`].
+pub fn block_logs(view: &dyn Chain, header: &BlockHeader, filter: &LogFilter) -> Need<Vec<FoundLog>> {
     if !filter.may_match(header) {
         return Ok(Vec::new());
     }
@@ -144,8 +145,8 @@ pub(super) fn weight(receipts: &VerifiedReceipts, filter: &LogFilter) -> Weight 
 /// The logs of the block with this hash; none if there is no such block.
 ///
 /// # Errors
-/// As [`View::header_by_hash`] and [`block_logs`].
-pub fn logs_by_hash(view: &dyn View, block: B256, filter: &LogFilter) -> Need<Vec<FoundLog>> {
+/// As [`Chain::header_by_hash`] and [`block_logs`].
+pub fn logs_by_hash(view: &dyn Chain, block: B256, filter: &LogFilter) -> Need<Vec<FoundLog>> {
     match view.header_by_hash(block)? {
         Some(header) => block_logs(view, &header, filter),
         None => Ok(Vec::new()),
@@ -189,7 +190,7 @@ impl From<Stop> for RangeStop {
 /// # Errors
 /// [`RangeStop`].
 pub fn range_logs(
-    view: &dyn View,
+    view: &dyn Chain,
     from: u64,
     to: u64,
     filter: &LogFilter,

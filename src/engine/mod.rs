@@ -5,6 +5,7 @@
 
 mod block_header;
 mod block_id;
+mod chain;
 #[cfg(feature = "dev")]
 mod dev_node;
 #[cfg(feature = "dev")]
@@ -14,6 +15,7 @@ mod filters;
 mod follow_node;
 #[cfg(feature = "light")]
 pub mod gate;
+mod level;
 #[cfg(all(feature = "light", feature = "local"))]
 mod light_replay;
 #[cfg(all(feature = "light", feature = "local"))]
@@ -26,6 +28,7 @@ mod local_view;
 mod log_blocks;
 mod log_filter;
 mod logs;
+mod need;
 #[cfg(feature = "local")]
 mod node;
 mod policy;
@@ -33,10 +36,12 @@ mod pool;
 #[cfg(feature = "local")]
 mod producer;
 mod refusal;
+mod state;
 mod view;
 
 pub use block_header::BlockHeader;
 pub use block_id::{BlockId, FINALIZED_DEPTH, Resolved, SAFE_DEPTH, resolve, settled_height};
+pub use chain::{BlockNumbers, Chain, TransactionPlace};
 #[cfg(feature = "dev")]
 pub use dev_node::DevNode;
 pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE, Watch};
@@ -44,6 +49,7 @@ pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner
 pub use filters::{LentFilter, MAX_PENDING, MAX_TOLD_LOGS, ReportedBlock, TRAIL};
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;
+pub use level::Level;
 #[cfg(feature = "light")]
 pub use light_view::LightView;
 #[cfg(feature = "local")]
@@ -55,12 +61,14 @@ pub use logs::{
     FREE_LOG_BLOCKS, FoundLog, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, check_count, logs_by_hash,
     range_logs,
 };
+pub(crate) use need::both;
+pub use need::{Need, Stop};
 #[cfg(feature = "local")]
 pub use node::{Draw, Moment, Node, Snapshot};
 pub use policy::Policy;
-pub use pool::{PoolPart, TransactionPool, WaitingTransaction};
+pub use pool::{Miner, Pool, PoolPart, TransactionPool, WaitingTransaction};
 #[cfg(feature = "local")]
 pub use producer::{BlockProducer, PendingBlock};
 pub use refusal::Refusal;
-pub(crate) use view::both;
-pub use view::{BlockNumbers, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};
+pub use state::State;
+pub use view::{SyncProgress, View};

@@ -13,7 +13,7 @@ use super::{
     revert::reason,
 };
 use crate::{
-    engine::{BlockHeader, Level, Policy, Refusal, Stop, View},
+    engine::{BlockHeader, Chain, Level, Policy, Refusal, State, Stop, View},
     exec::{
         BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallPolicy, CallStop, Estimate,
         HaltReason, OverrideError, RunLimits, call, estimate,
@@ -59,8 +59,8 @@ impl Place {
         Self { environment: BlockEnvironment::from(header.header()), parent: header.parent_hash, header }
     }
 
-    fn after(view: &dyn View, header: BlockHeader) -> Result<Self, Failure> {
-        Ok(Self { environment: view.next_environment(&header)?, parent: header.hash(), header })
+    fn after(view: &dyn State, header: BlockHeader) -> Self {
+        Self { environment: view.next_environment(&header), parent: header.hash(), header }
     }
 
     /// Runs a closure at this place; missing state becomes missing facts.
@@ -77,7 +77,7 @@ impl Place {
     /// As [`Self::run`], on another reader of the same state.
     fn run_on<T>(
         &self,
-        view: &dyn View,
+        view: &dyn Chain,
         state: &dyn StateReader,
         limits: RunLimits<'_>,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
@@ -96,7 +96,7 @@ impl Place {
         run(&context, &limits).map_err(|stop| self.failure(view, stop))
     }
 
-    fn failure(&self, view: &dyn View, stop: CallStop) -> Failure {
+    fn failure(&self, view: &dyn Chain, stop: CallStop) -> Failure {
         match stop {
             CallStop::Lacking(keys) => self.lacking(view, keys),
             CallStop::Override(OverrideError::Precompile(_)) => ParamError::OverridePrecompile.into(),
@@ -106,7 +106,7 @@ impl Place {
 
     /// Turns missing keys into missing facts. For data of ancestors, the view tells which facts are missing or
     /// refuses.
-    fn lacking(&self, view: &dyn View, keys: BTreeSet<StateKey>) -> Failure {
+    fn lacking(&self, view: &dyn Chain, keys: BTreeSet<StateKey>) -> Failure {
         let block = BlockRef { number: self.header.number, hash: self.header.hash() };
         let mut facts = Facts::new();
         for key in keys {
@@ -119,7 +119,7 @@ impl Place {
         Failure::Stop(Stop::Lacking(facts))
     }
 
-    fn ancestor_stop(&self, view: &dyn View, key: &StateKey) -> Option<Stop> {
+    fn ancestor_stop(&self, view: &dyn Chain, key: &StateKey) -> Option<Stop> {
         let (StateKey::BlockHash(number)
         | StateKey::Header(number)
         | StateKey::Uncles(number)
@@ -148,7 +148,7 @@ impl Place {
 /// The ancestors of the block that a run sees, on that block's own branch. An ancestor that the view does not have is
 /// reported by the run as missing.
 struct Ancestors<'a> {
-    view: &'a dyn View,
+    view: &'a dyn Chain,
     /// Height of the block that the run sees.
     number: u64,
     /// Hash of its parent.
@@ -241,7 +241,7 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure
     let (message, param, overrides) = arguments(view, params)?;
     let header = block(view, &param)?;
     let place = match param {
-        BlockParam::Latest | BlockParam::Pending if !header.is_pending() => Place::after(view, header)?,
+        BlockParam::Latest | BlockParam::Pending if !header.is_pending() => Place::after(view, header),
         _ => Place::inside(header),
     };
     match place.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {

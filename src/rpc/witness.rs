@@ -16,7 +16,7 @@ use super::{
     params::{BlockParam, Params},
 };
 use crate::{
-    engine::{BlockHeader, Level, Refusal, Stop, View},
+    engine::{BlockHeader, Level, Refusal, State, Stop, View},
     exec::{BlockObserver, FrameStart, Inspector},
     state::{Access, AccessKey, StateError, StateKey, StateReader, keys},
 };
@@ -161,7 +161,7 @@ impl Collected {
 
     fn way(
         &mut self,
-        view: &dyn View,
+        view: &dyn State,
         header: &BlockHeader,
         path: &[u8],
         key: &StateKey,
@@ -181,7 +181,7 @@ impl Collected {
     }
 }
 
-fn witness(view: &dyn View, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
+fn witness(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
     let state = view.state(header)?;
     let mut collected = Collected::default();
     for key in keys {
@@ -201,7 +201,7 @@ fn witness(view: &dyn View, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> 
 }
 
 fn add(
-    view: &dyn View,
+    view: &dyn State,
     header: &BlockHeader,
     state: &dyn StateReader,
     key: &StateKey,

@@ -11,8 +11,9 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Changes, FILTER_IDLE, FilterLimit, Filters, LentFilter, LogFilter, MAX_FILTERS, MAX_PENDING,
-    Need, Owner, Policy, SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
+    BlockHeader, Chain as _, Changes, FILTER_IDLE, FilterLimit, Filters, LentFilter, LogFilter, MAX_FILTERS,
+    MAX_PENDING, Need, Owner, Policy, Pool, SUBSCRIPTION_IDLE, State, SyncProgress, TransactionPlace, View,
+    Watch,
 };
 use rootlight::rpc::RpcError;
 use rootlight::state::StateReader;
@@ -113,17 +114,9 @@ impl Chain<'_> {
     }
 }
 
-impl View for Chain<'_> {
+impl rootlight::engine::Chain for Chain<'_> {
     fn policy(&self) -> &Policy<'_> {
         &self.policy
-    }
-
-    fn syncing(&self) -> Option<SyncProgress> {
-        self.syncing
-    }
-
-    fn upstreams(&self) -> Vec<String> {
-        Vec::new()
     }
 
     fn head(&self) -> Need<BlockHeader> {
@@ -185,7 +178,9 @@ impl View for Chain<'_> {
     fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
         Ok(TransactionPlace::Unknown)
     }
+}
 
+impl State for Chain<'_> {
     fn state<'a>(&'a self, _: &BlockHeader) -> Need<Box<dyn StateReader + 'a>> {
         unreachable!("filters read no state")
     }
@@ -196,6 +191,14 @@ impl View for Chain<'_> {
 
     fn node_hash(&self, _: &BlockHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
         unreachable!("filters prove nothing")
+    }
+}
+
+impl Pool for Chain<'_> {}
+
+impl View for Chain<'_> {
+    fn syncing(&self) -> Option<SyncProgress> {
+        self.syncing
     }
 }
 

@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
-use rootlight::engine::{BlockHeader, Need, Policy, Snapshot, SyncProgress, TransactionPlace, View};
+use rootlight::engine::{BlockHeader, Chain, Need, Policy, Pool, Snapshot, State, TransactionPlace, View};
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
 use rootlight::rpc::{Dispatcher, LocalMessage, server};
 use rootlight::state::StateReader;
@@ -114,17 +114,9 @@ impl<'a> At<'a> {
     }
 }
 
-impl View for At<'_> {
+impl Chain for At<'_> {
     fn policy(&self) -> &Policy<'_> {
         &self.policy
-    }
-
-    fn syncing(&self) -> Option<SyncProgress> {
-        None
-    }
-
-    fn upstreams(&self) -> Vec<String> {
-        Vec::new()
     }
 
     fn head(&self) -> Need<BlockHeader> {
@@ -172,9 +164,19 @@ impl View for At<'_> {
             None => TransactionPlace::Unknown,
         })
     }
+}
 
+impl State for At<'_> {
     fn state<'a>(&'a self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'a>> {
         Ok(Box::new(self.chain.states[header.number as usize].clone()))
+    }
+
+    fn prove(&self, _: &BlockHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+        unreachable!("traces prove nothing")
+    }
+
+    fn node_hash(&self, _: &BlockHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
+        unreachable!("traces prove nothing")
     }
 
     fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
@@ -186,12 +188,8 @@ impl View for At<'_> {
         execute_block(&recording.network, parent, &input, &branch, observer).unwrap();
         Ok(())
     }
-
-    fn prove(&self, _: &BlockHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
-        unreachable!("traces prove nothing")
-    }
-
-    fn node_hash(&self, _: &BlockHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
-        unreachable!("traces prove nothing")
-    }
 }
+
+impl Pool for At<'_> {}
+
+impl View for At<'_> {}

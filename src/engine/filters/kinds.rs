@@ -13,7 +13,8 @@ use crate::engine::{
     block_id::settled_height,
     log_filter::LogFilter,
     logs::{FoundLog, RangeStop, logs_by_hash, range_logs},
-    view::{Need, View},
+    need::Need,
+    view::View,
 };
 #[cfg(feature = "local")]
 use crate::local::EventBlock;

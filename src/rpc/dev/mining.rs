@@ -10,7 +10,7 @@ use super::{address, chain_at, quantity, read, send::shown, write};
 use crate::{
     consensus::{Change, bitcoin::reversed},
     dev::{DevError, Submission},
-    engine::{Level, Node, View},
+    engine::{Chain, Level, Node},
     local::Imported,
     rpc::{
         error::{ParamError, RpcError},
@@ -119,7 +119,7 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// Work per second of the canonical blocks of the last hour, uncles included.
-fn rate(view: &dyn View) -> Result<U256, Failure> {
+fn rate(view: &dyn Chain) -> Result<U256, Failure> {
     let mut header = view.head()?;
     let since = view.policy().now.unwrap_or(header.timestamp).saturating_sub(RATE_SECONDS);
     let mut work = U256::ZERO;

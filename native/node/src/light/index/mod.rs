@@ -8,7 +8,7 @@ mod questions;
 mod traces;
 
 use rootlight::engine::{
-    FINALIZED_DEPTH, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View as _, Watch,
+    Chain as _, FINALIZED_DEPTH, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, Watch,
     check_count,
 };
 use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};

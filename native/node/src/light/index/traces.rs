@@ -2,7 +2,7 @@
 //! `unproven`.
 
 use rootlight::consensus::ChainView;
-use rootlight::engine::{FINALIZED_DEPTH, LightView, Refusal, SAFE_DEPTH, View as _};
+use rootlight::engine::{Chain as _, FINALIZED_DEPTH, LightView, Refusal, SAFE_DEPTH};
 use rootlight::exec::trace::MAX_TRACE_BYTES;
 use rootlight::light::PinnedHead;
 use rootlight::rpc::server::is_hosted;
