@@ -1,6 +1,5 @@
 //! A network: parameters, activation heights and genesis hash.
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -273,8 +272,12 @@ impl Network {
 
 /// The sets of active rules by starting height.
 fn eras(activations: &[u64]) -> Vec<(u64, RuleSet)> {
-    let starts = activations.iter().copied().filter(|height| *height != NEVER);
-    let starts: BTreeSet<u64> = starts.chain([0]).collect();
+    let mut starts = alloc::vec![0];
+    for height in activations.iter().filter(|height| **height != NEVER) {
+        if let Err(place) = starts.binary_search(height) {
+            starts.insert(place, *height);
+        }
+    }
     let rules_at = |height: u64| {
         let active = Rule::ALL.iter().zip(activations).filter(|(_, start)| **start <= height);
         active.map(|(rule, _)| *rule).collect::<RuleSet>()

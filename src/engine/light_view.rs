@@ -125,7 +125,7 @@ impl<'a> LightView<'a> {
             }
             Err(StateError::Missing(key)) => match Fact::State(block_ref(head), key) {
                 fact if self.known.is_refused(&fact) => Ok(None),
-                fact => lacking(fact),
+                fact => Err(Stop::lacking(fact)),
             },
             Err(_) => Ok(None),
         }
@@ -182,7 +182,7 @@ impl LightView<'_> {
         self.of_own_node.set(true);
         match self.known.header_at(number) {
             Some(header) => Ok(header),
-            None => lacking(Fact::HeaderAt(number)),
+            None => Err(Stop::lacking(Fact::HeaderAt(number))),
         }
     }
 
@@ -227,10 +227,6 @@ fn not_held(chain: &ChainView, block: BlockRef, ancestor: u64) -> Stop {
     } else {
         Refusal::OffChain { block, ancestor }
     })
-}
-
-fn lacking<T>(fact: Fact) -> Need<T> {
-    Err(Stop::Lacking([fact].into()))
 }
 
 fn block_ref(header: &BlockHeader) -> BlockRef {
@@ -281,7 +277,7 @@ impl Chain for LightView<'_> {
                 Ok(Some(VerifiedHeader::of_own_node(header.clone()).into()))
             }
             // A header that is known but not connected to the chain yet is missing too.
-            _ => lacking(Fact::Header(hash)),
+            _ => Err(Stop::lacking(Fact::Header(hash))),
         }
     }
 
@@ -338,7 +334,7 @@ impl Chain for LightView<'_> {
         }
         match self.known.body(&header.hash()) {
             Some(body) => Ok(body.clone()),
-            None => lacking(Fact::Body(block_ref(header))),
+            None => Err(Stop::lacking(Fact::Body(block_ref(header)))),
         }
     }
 
@@ -351,7 +347,7 @@ impl Chain for LightView<'_> {
         }
         match self.known.uncles(&header.hash()) {
             Some(uncles) => Ok(uncles.clone()),
-            None => lacking(Fact::Uncles(block_ref(header), header.uncle_count)),
+            None => Err(Stop::lacking(Fact::Uncles(block_ref(header), header.uncle_count))),
         }
     }
 
@@ -362,7 +358,7 @@ impl Chain for LightView<'_> {
             Some(receipts) => Ok(receipts.clone()),
             #[cfg(feature = "local")]
             None if self.known.is_unserved(&Fact::Receipts(block_ref(header))) => self.execute(header),
-            None => lacking(Fact::Receipts(block_ref(header))),
+            None => Err(Stop::lacking(Fact::Receipts(block_ref(header)))),
         }
     }
 
@@ -381,7 +377,7 @@ impl Chain for LightView<'_> {
             (None, _) if self.known.is_unserved(&Fact::Location(transaction)) => {
                 return self.find(chain, transaction, given);
             }
-            (None, _) => return lacking(Fact::Location(transaction)),
+            (None, _) => return Err(Stop::lacking(Fact::Location(transaction))),
             (Some(Location::Pending(_)), None) if self.known.is_of_others(&transaction) => {
                 self.unproven.set(true);
                 return Ok(TransactionPlace::Unknown);

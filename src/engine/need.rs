@@ -1,7 +1,7 @@
 //! Why a handler stops without a result.
 
 use super::Refusal;
-use crate::state::Facts;
+use crate::state::{Fact, Facts};
 
 /// Why a handler stopped without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +10,16 @@ pub enum Stop {
     Lacking(Facts),
     /// There is no proven answer.
     Refused(Refusal),
+}
+
+impl Stop {
+    /// The stop of a handler that misses one fact.
+    pub(crate) fn lacking(fact: Fact) -> Self {
+        // Collecting into a set would sort, which takes several kilobytes of code for each type.
+        let mut facts = Facts::new();
+        facts.insert(fact);
+        Self::Lacking(facts)
+    }
 }
 
 /// A value of the view, or why it is unavailable.
