@@ -236,6 +236,12 @@ impl Network {
         self.eras.last().map_or(0, |(height, _)| *height)
     }
 
+    /// Whether work is nearly free, because the difficulty drops to the minimum after ten minutes without a block.
+    #[must_use]
+    pub fn has_cheap_work(&self) -> bool {
+        self.params.future_bound > 0 && self.activation(Rule::Rskip97).is_none()
+    }
+
     /// Conditions of a start by work alone.
     ///
     /// # Errors
@@ -245,7 +251,7 @@ impl Network {
         if self.params.future_bound == 0 {
             return Err(WorkStartError::FreeTimes(name()));
         }
-        if self.activation(Rule::Rskip97).is_none() {
+        if self.has_cheap_work() {
             return Err(WorkStartError::CheapWork(name()));
         }
         self.work_start.ok_or_else(|| WorkStartError::Unknown(name()))

@@ -2,8 +2,14 @@
 
 use alloy_primitives::B256;
 
-use super::{BlockHeader, Need, view::View};
+use super::{BlockHeader, Need, chain::Chain};
 use crate::types::BlockRef;
+
+/// The number of blocks between the head and the block of the tag `safe`: about five minutes on mainnet.
+pub const SAFE_DEPTH: u64 = 12;
+
+/// The number of blocks between the head and the block of the tag `finalized`: about one hour on mainnet.
+pub const FINALIZED_DEPTH: u64 = 120;
 
 /// The block that a caller means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +18,9 @@ pub enum BlockId {
     Latest,
     /// Block 0.
     Earliest,
-    /// [`super::Depths::safe`] blocks below the head.
+    /// [`SAFE_DEPTH`] blocks below the head.
     Safe,
-    /// [`super::Depths::finalized`] blocks below the head.
+    /// [`FINALIZED_DEPTH`] blocks below the head.
     Finalized,
     /// A height.
     Number(u64),
@@ -42,12 +48,12 @@ pub enum Resolved {
 ///
 /// # Errors
 /// As the look-ups of the view.
-pub fn resolve(view: &dyn View, id: BlockId) -> Need<Resolved> {
+pub fn resolve(view: &dyn Chain, id: BlockId) -> Need<Resolved> {
     let header = match id {
         BlockId::Latest => Some(view.head()?),
         BlockId::Earliest => view.header_by_number(0)?,
-        BlockId::Safe => below_head(view, view.depths().safe)?,
-        BlockId::Finalized => below_head(view, view.depths().finalized)?,
+        BlockId::Safe => below_head(view, SAFE_DEPTH)?,
+        BlockId::Finalized => below_head(view, FINALIZED_DEPTH)?,
         BlockId::Number(number) => view.header_by_number(number)?,
         BlockId::Hash { hash, require_canonical } => {
             let found = view.header_by_hash(hash)?;
@@ -64,7 +70,7 @@ pub fn resolve(view: &dyn View, id: BlockId) -> Need<Resolved> {
 }
 
 /// The block `depth` below the head, or block 0 on a shorter chain.
-fn below_head(view: &dyn View, depth: u64) -> Need<Option<BlockHeader>> {
+fn below_head(view: &dyn Chain, depth: u64) -> Need<Option<BlockHeader>> {
     view.header_by_number(view.height()?.saturating_sub(depth))
 }
 
@@ -72,6 +78,6 @@ fn below_head(view: &dyn View, depth: u64) -> Need<Option<BlockHeader>> {
 ///
 /// # Errors
 /// Refused while synchronizing.
-pub fn settled_height(view: &dyn View) -> Need<u64> {
-    Ok(view.height()?.saturating_sub(view.min_depth()))
+pub fn settled_height(view: &dyn Chain) -> Need<u64> {
+    Ok(view.height()?.saturating_sub(view.policy().min_depth))
 }

@@ -11,10 +11,7 @@ use core::cell::RefCell;
 
 use alloy_primitives::{Address, B256, U256};
 
-use super::{
-    BlockHeader, Refusal,
-    view::{Need, Stop, View},
-};
+use super::{BlockHeader, Chain, Need, Refusal, Stop, View};
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
     evm::Inspector,
@@ -80,14 +77,14 @@ fn execute(
     };
     // Refuses a state that cannot be proven at all.
     view.state(&parent)?;
-    let senders = senders(&body, view.network().chain_id);
+    let senders = senders(&body, view.policy().network.chain_id);
     let replay = Replay { view, known, header, parent: &parent, body: &body, senders };
     replay.lacking(&mut replay.parties().into_iter().map(AccessKey::Account))?;
     replay.run(unsimulated, observer)
 }
 
 struct Replay<'a> {
-    view: &'a dyn View,
+    view: &'a dyn Chain,
     known: Known<'a>,
     header: &'a BlockHeader,
     parent: &'a BlockHeader,
@@ -115,8 +112,8 @@ impl Replay<'_> {
     }
 
     fn run(&self, unsimulated: OnUnsimulated, observer: &mut dyn BlockObserver) -> Need<ExecutedBlock> {
-        let interrupt = || self.view.interrupted();
-        let held = Held::new(&self.known, self.parent.state_root, &interrupt).map_err(|error| {
+        let policy = self.view.policy();
+        let held = Held::new(&self.known, self.parent.state_root, policy.interrupt).map_err(|error| {
             Stop::Refused(match error {
                 LoadError::Interrupted => Refusal::Interrupted,
                 _ => Refusal::UnreadableState { number: self.parent.number },
@@ -124,15 +121,15 @@ impl Replay<'_> {
         })?;
         let ancestors = Ancestors { view: self.view, header: self.header, stop: RefCell::new(None) };
         let mut watch = Watch { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
-        let mut context = BlockContext::new(self.view.network(), self.header.header().into(), &ancestors);
-        (context.interrupt, context.unsimulated) = (&interrupt, unsimulated);
+        let mut context = BlockContext::new(policy.network, self.header.header().into(), &ancestors);
+        (context.interrupt, context.unsimulated) = (policy.interrupt, unsimulated);
         let input = BlockInput {
             header: self.header.header(),
             transactions: self.body.transactions(),
             senders: self.senders.as_deref(),
         };
         let executed = execute_in(&context, &self.base(&held), &input, &mut watch);
-        if self.view.interrupted() {
+        if policy.interrupted() {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
         self.lacking(&mut watch.keys.iter().copied())?;
@@ -179,7 +176,7 @@ impl Replay<'_> {
     /// Compares the outcome with the header, except for the state root, which needs the whole state.
     fn check(&self, executed: Result<ExecutedBlock, BlockError>) -> Need<ExecutedBlock> {
         let checked = executed.and_then(|executed| {
-            executed.check_apart_from_state(self.header.header(), self.view.network())?;
+            executed.check_apart_from_state(self.header.header(), self.view.policy().network)?;
             Ok(executed)
         });
         checked.map_err(|error| Stop::Refused(Refusal::of_replay(self.header, error)))
@@ -239,7 +236,7 @@ impl BlockObserver for Watch<'_> {
 
 /// The verified ancestors of a block. Data of an ancestor that is missing or refused stops the run.
 struct Ancestors<'a> {
-    view: &'a dyn View,
+    view: &'a dyn Chain,
     header: &'a BlockHeader,
     stop: RefCell<Option<Stop>>,
 }

@@ -6,10 +6,7 @@ use alloc::{sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 
-use super::{
-    BlockHeader, Refusal,
-    view::{Need, Stop, View},
-};
+use super::{BlockHeader, Chain, Need, Refusal, Stop};
 use crate::{
     consensus::{ChainView, VerifiedReceipts},
     state::Facts,
@@ -86,7 +83,7 @@ impl ExecutedBlocks {
 /// # Errors
 /// Bodies that are missing.
 pub(super) fn search(
-    view: &dyn View,
+    view: &dyn Chain,
     chain: &ChainView,
     transaction: B256,
 ) -> Need<Option<(BlockHeader, usize)>> {

@@ -13,15 +13,14 @@ use super::light_replay::executed_receipts;
 #[cfg(feature = "local")]
 use super::light_unserved::{ExecutedBlocks, not_found, search};
 use super::{
-    BlockHeader, LightStatus, Refusal, gate,
-    view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
+    BlockHeader, Chain, Need, Policy, Pool, Refusal, State, Stop, SyncProgress, TransactionPlace, View, gate,
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
 use crate::{consensus::VerifiedHeader, trie::TrieStore};
 use crate::{
-    consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
-    exec::{CallPolicy, CodeCache},
+    consensus::{ChainView, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    exec::CodeCache,
     light::{Derived, Deriving, Known, Location, PinnedHead, UpstreamState},
     state::{Fact, RememberedState, StateError, StateReader, TrieState},
     trie::{self, NodeSource, WalkError},
@@ -39,7 +38,7 @@ pub struct LightView<'a> {
     pinned: &'a PinnedHead,
     known: Known<'a>,
     deriving: Deriving<'a>,
-    interrupt: &'a dyn Fn() -> bool,
+    policy: Policy<'a>,
     /// Whether an answer rests on an absence that cannot be proven.
     unproven: Cell<bool>,
     /// Whether an answer rests on a header that only the host's own node shows.
@@ -56,7 +55,16 @@ impl<'a> LightView<'a> {
             pinned,
             known,
             deriving: Deriving::new(known),
-            interrupt,
+            policy: Policy {
+                version: &pinned.config.version,
+                calls: pinned.config.policy,
+                min_depth: pinned.config.min_depth,
+                max_log_blocks: MAX_LIGHT_LOG_BLOCKS,
+                max_traced_blocks: MAX_LIGHT_TRACED_BLOCKS,
+                interrupt,
+                bans: pinned.config.bans.as_deref(),
+                ..Policy::of(&pinned.network)
+            },
             unproven: Cell::new(false),
             of_own_node: Cell::new(false),
             #[cfg(feature = "local")]
@@ -107,7 +115,7 @@ impl<'a> LightView<'a> {
         let sender = transaction.recover_sender(self.pinned.network().chain_id);
         let (Ok(sender), Ok(state)) = (sender, self.state(head)) else { return Ok(None) };
         // With a required depth, the host does not accept the state at the head.
-        if self.min_depth() > 0 || !self.pinned.states().iter().any(proves) {
+        if self.policy.min_depth > 0 || !self.pinned.states().iter().any(proves) {
             return Ok(None);
         }
         match state.account(&sender) {
@@ -117,7 +125,7 @@ impl<'a> LightView<'a> {
             }
             Err(StateError::Missing(key)) => match Fact::State(block_ref(head), key) {
                 fact if self.known.is_refused(&fact) => Ok(None),
-                fact => lacking(fact),
+                fact => Err(Stop::lacking(fact)),
             },
             Err(_) => Ok(None),
         }
@@ -174,7 +182,7 @@ impl LightView<'_> {
         self.of_own_node.set(true);
         match self.known.header_at(number) {
             Some(header) => Ok(header),
-            None => lacking(Fact::HeaderAt(number)),
+            None => Err(Stop::lacking(Fact::HeaderAt(number))),
         }
     }
 
@@ -221,58 +229,13 @@ fn not_held(chain: &ChainView, block: BlockRef, ancestor: u64) -> Stop {
     })
 }
 
-fn lacking<T>(fact: Fact) -> Need<T> {
-    Err(Stop::Lacking([fact].into()))
-}
-
 fn block_ref(header: &BlockHeader) -> BlockRef {
     BlockRef { number: header.number, hash: header.hash() }
 }
 
-impl View for LightView<'_> {
-    fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
-        self.pinned.config.bans.as_deref()
-    }
-
-    fn network(&self) -> &Network {
-        &self.pinned.network
-    }
-
-    fn client_version(&self) -> String {
-        self.pinned.config.version.clone()
-    }
-
-    fn depths(&self) -> Depths {
-        Depths::default()
-    }
-
-    fn syncing(&self) -> Option<SyncProgress> {
-        let current = self.pinned.chain.as_ref().map_or(self.pinned.start, |c| c.head().number);
-        if self.pinned.synced && current >= self.pinned.announced && self.pinned.stale().is_none() {
-            return None;
-        }
-        Some(SyncProgress {
-            starting: self.pinned.start,
-            current,
-            highest: self.pinned.announced.max(current),
-        })
-    }
-
-    fn upstreams(&self) -> Vec<String> {
-        let name = |upstream| self.pinned.upstream_name(upstream).unwrap_or_default().into();
-        (0..self.pinned.config.upstreams.len()).map(name).collect()
-    }
-
-    fn light(&self) -> Option<&dyn LightStatus> {
-        Some(self.pinned)
-    }
-
-    fn shows_work(&self, header: &BlockHeader) -> bool {
-        header.shows_work(self.network())
-    }
-
-    fn min_depth(&self) -> u64 {
-        self.pinned.config.min_depth
+impl Chain for LightView<'_> {
+    fn policy(&self) -> &Policy<'_> {
+        &self.policy
     }
 
     fn head(&self) -> Need<BlockHeader> {
@@ -314,7 +277,7 @@ impl View for LightView<'_> {
                 Ok(Some(VerifiedHeader::of_own_node(header.clone()).into()))
             }
             // A header that is known but not connected to the chain yet is missing too.
-            _ => lacking(Fact::Header(hash)),
+            _ => Err(Stop::lacking(Fact::Header(hash))),
         }
     }
 
@@ -341,6 +304,21 @@ impl View for LightView<'_> {
         self.pinned.chain.as_ref().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
     }
 
+    /// The canonical block only: a list of all blocks at a height cannot be proven.
+    fn blocks_at(&self, number: u64) -> Vec<B256> {
+        self.pinned
+            .chain
+            .as_ref()
+            .and_then(|chain| chain.by_number(number))
+            .map(|h| h.hash())
+            .into_iter()
+            .collect()
+    }
+
+    fn shows_work(&self, header: &BlockHeader) -> bool {
+        header.shows_work(&self.pinned.network)
+    }
+
     fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
         match self.chain()?.total_difficulty(&hash) {
             // The total is final only when no more uncles are being fetched.
@@ -356,7 +334,7 @@ impl View for LightView<'_> {
         }
         match self.known.body(&header.hash()) {
             Some(body) => Ok(body.clone()),
-            None => lacking(Fact::Body(block_ref(header))),
+            None => Err(Stop::lacking(Fact::Body(block_ref(header)))),
         }
     }
 
@@ -369,7 +347,7 @@ impl View for LightView<'_> {
         }
         match self.known.uncles(&header.hash()) {
             Some(uncles) => Ok(uncles.clone()),
-            None => lacking(Fact::Uncles(block_ref(header), header.uncle_count)),
+            None => Err(Stop::lacking(Fact::Uncles(block_ref(header), header.uncle_count))),
         }
     }
 
@@ -380,7 +358,7 @@ impl View for LightView<'_> {
             Some(receipts) => Ok(receipts.clone()),
             #[cfg(feature = "local")]
             None if self.known.is_unserved(&Fact::Receipts(block_ref(header))) => self.execute(header),
-            None => lacking(Fact::Receipts(block_ref(header))),
+            None => Err(Stop::lacking(Fact::Receipts(block_ref(header)))),
         }
     }
 
@@ -399,7 +377,7 @@ impl View for LightView<'_> {
             (None, _) if self.known.is_unserved(&Fact::Location(transaction)) => {
                 return self.find(chain, transaction, given);
             }
-            (None, _) => return lacking(Fact::Location(transaction)),
+            (None, _) => return Err(Stop::lacking(Fact::Location(transaction))),
             (Some(Location::Pending(_)), None) if self.known.is_of_others(&transaction) => {
                 self.unproven.set(true);
                 return Ok(TransactionPlace::Unknown);
@@ -433,52 +411,14 @@ impl View for LightView<'_> {
             None => Err(Stop::Refused(Refusal::Misplaced { transaction, block })),
         }
     }
+}
 
+impl State for LightView<'_> {
     fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
         if !self.pinned.network.rules(header.number).has(Rule::Rskip126) {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
         Ok(Box::new(RememberedState::new(TrieState::new(self.nodes(), header.state_root), &self.deriving)))
-    }
-
-    #[cfg(feature = "local")]
-    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
-        super::light_replay::replay(self, self.known, header, observer)
-    }
-
-    fn codes(&self) -> Option<&dyn CodeCache> {
-        Some(&self.deriving)
-    }
-
-    fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
-        self.known.next_nonce(sender, nonce)
-    }
-
-    /// The canonical block only: a list of all blocks at a height cannot be proven.
-    fn blocks_at(&self, number: u64) -> Vec<B256> {
-        self.pinned
-            .chain
-            .as_ref()
-            .and_then(|chain| chain.by_number(number))
-            .map(|h| h.hash())
-            .into_iter()
-            .collect()
-    }
-
-    fn max_traced_blocks(&self) -> u64 {
-        MAX_LIGHT_TRACED_BLOCKS
-    }
-
-    fn policy(&self) -> CallPolicy {
-        self.pinned.config.policy
-    }
-
-    fn max_log_blocks(&self) -> u64 {
-        MAX_LIGHT_LOG_BLOCKS
-    }
-
-    fn interrupted(&self) -> bool {
-        (self.interrupt)()
     }
 
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
@@ -487,5 +427,43 @@ impl View for LightView<'_> {
 
     fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
         Ok(trie::lookup_node(&self.nodes(), header.state_root, key)?.map(|node| node.hash))
+    }
+
+    fn codes(&self) -> Option<&dyn CodeCache> {
+        Some(&self.deriving)
+    }
+
+    #[cfg(feature = "local")]
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+        super::light_replay::replay(self, self.known, header, observer)
+    }
+}
+
+impl Pool for LightView<'_> {
+    fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
+        self.known.next_nonce(sender, nonce)
+    }
+}
+
+impl View for LightView<'_> {
+    fn syncing(&self) -> Option<SyncProgress> {
+        let current = self.pinned.chain.as_ref().map_or(self.pinned.start, |c| c.head().number);
+        if self.pinned.synced && current >= self.pinned.announced && self.pinned.stale().is_none() {
+            return None;
+        }
+        Some(SyncProgress {
+            starting: self.pinned.start,
+            current,
+            highest: self.pinned.announced.max(current),
+        })
+    }
+
+    fn upstreams(&self) -> Vec<String> {
+        let name = |upstream| self.pinned.upstream_name(upstream).unwrap_or_default().into();
+        (0..self.pinned.config.upstreams.len()).map(name).collect()
+    }
+
+    fn light(&self) -> Option<&PinnedHead> {
+        Some(self.pinned)
     }
 }

@@ -6,14 +6,15 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    BlockHeader, LogFilter, Refusal, TransactionPool,
+    BlockHeader, BlockNumbers, Chain, LogFilter, Miner, Need, Policy, Pool, Refusal, State, Stop,
+    SyncProgress, TransactionPlace, TransactionPool, View,
     node::Snapshot,
     pool::OwnPool,
     producer::{BlockProducer, PendingBlock},
-    view::{BlockNumbers, Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
+    state::next_environment,
 };
 use crate::{
-    consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, OnUnsimulated},
     local::{ChainSnapshot, Events, Term},
     state::{KeyedTrie, LastKey, StateReader},
@@ -50,21 +51,22 @@ impl Snapshot for LocalSnapshot {
     }
 
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(LocalView { is_attempt: true, ..LocalView::of(self, asker, now, interrupt) })
+        let mut view = LocalView::of(self, asker, now, interrupt);
+        view.policy.is_attempt = true;
+        Box::new(view)
     }
 }
 
 /// An executed chain for one message.
 pub struct LocalView<'a> {
     snapshot: &'a LocalSnapshot,
+    policy: Policy<'a>,
     now: u64,
-    interrupt: &'a dyn Fn() -> bool,
     /// The pending block, built on first use; `None` inside if it cannot be built.
     pending: OnceCell<Option<PendingBlock>>,
     last_key: LastKey,
     /// The part of the pool that the asker sees, if it is apart from others.
     own: Option<OwnPool<'a>>,
-    is_attempt: bool,
 }
 
 impl<'a> LocalView<'a> {
@@ -72,12 +74,18 @@ impl<'a> LocalView<'a> {
     pub fn new(snapshot: &'a LocalSnapshot, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
         Self {
             snapshot,
+            policy: Policy {
+                version: &snapshot.version,
+                calls: snapshot.policy,
+                interrupt,
+                now: Some(now),
+                bans: snapshot.bans.as_deref(),
+                ..Policy::of(snapshot.chain.network())
+            },
             now,
-            interrupt,
             pending: OnceCell::new(),
             last_key: LastKey::default(),
             own: None,
-            is_attempt: false,
         }
     }
 
@@ -100,7 +108,7 @@ impl<'a> LocalView<'a> {
         if self.own.is_some() {
             return None;
         }
-        let build = || self.producer()?.pending(self.chain(), self.now, self.interrupt);
+        let build = || self.producer()?.pending(self.chain(), self.now, self.policy.interrupt);
         self.pending.get_or_init(build).as_ref()
     }
 
@@ -123,7 +131,7 @@ impl<'a> LocalView<'a> {
 
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
         match self.chain().index() {
-            Some(index) => index.blocks(groups, from, to, self.interrupt),
+            Some(index) => index.blocks(groups, from, to, self.policy.interrupt),
             None => Box::new(from..=to),
         }
     }
@@ -137,25 +145,9 @@ fn no_state(header: &BlockHeader) -> Stop {
     Stop::Refused(Refusal::StateNotKept { number: header.number, hash: header.hash() })
 }
 
-impl View for LocalView<'_> {
-    fn network(&self) -> &Network {
-        self.chain().network()
-    }
-
-    fn client_version(&self) -> String {
-        String::from(&*self.snapshot.version)
-    }
-
-    fn depths(&self) -> Depths {
-        Depths::default()
-    }
-
-    fn syncing(&self) -> Option<SyncProgress> {
-        self.snapshot.syncing
-    }
-
-    fn upstreams(&self) -> Vec<String> {
-        self.snapshot.upstreams.to_vec()
+impl Chain for LocalView<'_> {
+    fn policy(&self) -> &Policy<'_> {
+        &self.policy
     }
 
     fn head(&self) -> Need<BlockHeader> {
@@ -176,6 +168,10 @@ impl View for LocalView<'_> {
 
     fn is_canonical(&self, block: BlockRef) -> bool {
         self.chain().headers().is_canonical(block.number, &block.hash)
+    }
+
+    fn blocks_at(&self, number: u64) -> Vec<B256> {
+        self.chain().at_height(number).to_vec()
     }
 
     fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
@@ -222,47 +218,21 @@ impl View for LocalView<'_> {
         }))
     }
 
-    fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
-        Ok(Box::new(KeyedTrie::new(self.kept_trie(header)?, &self.last_key)))
-    }
-
-    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
-        if header.number == 0 {
-            return Ok(());
+    fn sender(
+        &self,
+        block: &B256,
+        index: usize,
+        transaction: &Transaction,
+    ) -> Result<Address, crate::types::SenderError> {
+        let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
+        let senders = match pending {
+            Some(pending) => Some(&pending.executed.senders),
+            None => self.chain().block(block).map(|stored| &stored.senders),
+        };
+        match senders.and_then(|senders| senders.get(index)) {
+            Some(sender) => Ok(*sender),
+            None => transaction.recover_sender(self.policy.network.chain_id),
         }
-        // A call that fails because its method is not simulated fails on a chain that is made here, and nowhere else.
-        let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
-        let replayed = match self.if_pending(header) {
-            None => self.chain().replay(header, observer, unsimulated, self.interrupt),
-            Some(pending) => {
-                let run = (pending.body.transactions(), pending.executed.senders.as_slice());
-                self.chain().replay_as(header, run, observer, unsimulated, self.interrupt)
-            }
-        };
-        let error = match replayed {
-            None => return Err(no_state(header)),
-            Some(Err(_)) if self.interrupted() => Refusal::Interrupted,
-            Some(Err(error)) => Refusal::of_replay(header, error),
-            Some(Ok(executed)) => match executed.check_apart_from_state(header.header(), self.network()) {
-                Ok(()) => return Ok(()),
-                Err(error) => Refusal::Replay(error),
-            },
-        };
-        Err(Stop::Refused(error))
-    }
-
-    fn policy(&self) -> CallPolicy {
-        self.snapshot.policy
-    }
-
-    fn next_environment(&self, header: &BlockHeader) -> Need<BlockEnvironment> {
-        let Some(producer) = self.producer() else {
-            let mut next = BlockEnvironment::from(header.header());
-            next.number = next.number.saturating_add(1);
-            next.timestamp = next.timestamp.saturating_add(1);
-            return Ok(next);
-        };
-        Ok(producer.environment(self.network(), header.sealed(), self.now))
     }
 
     fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
@@ -283,18 +253,11 @@ impl View for LocalView<'_> {
         let recipients = recipients.iter().map(|recipient| Term::Recipient(*recipient)).collect();
         self.indexed(&[senders, recipients], from, to)
     }
+}
 
-    fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
-        let codes = self.chain().codes()?;
-        Some(&**codes)
-    }
-
-    fn is_attempt(&self) -> bool {
-        self.is_attempt
-    }
-
-    fn interrupted(&self) -> bool {
-        (self.interrupt)()
+impl State for LocalView<'_> {
+    fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
+        Ok(Box::new(KeyedTrie::new(self.kept_trie(header)?, &self.last_key)))
     }
 
     fn state_root(&self, header: &BlockHeader) -> B256 {
@@ -315,36 +278,59 @@ impl View for LocalView<'_> {
         Ok(trie.node_hash(key))
     }
 
-    fn pending(&self) -> Need<Option<BlockHeader>> {
-        // The block is built by running transactions. Without time for all of them, it would be another block.
-        if self.is_attempt {
-            return Err(Stop::Refused(Refusal::Interrupted));
-        }
-        Ok(self.pending_block().map(|pending| BlockHeader::Pending(pending.header.clone())))
+    fn codes(&self) -> Option<&dyn crate::exec::CodeCache> {
+        let codes = self.chain().codes()?;
+        Some(&**codes)
     }
 
-    fn sender(
-        &self,
-        block: &B256,
-        index: usize,
-        transaction: &Transaction,
-    ) -> Result<Address, crate::types::SenderError> {
-        let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
-        let senders = match pending {
-            Some(pending) => Some(&pending.executed.senders),
-            None => self.chain().block(block).map(|stored| &stored.senders),
+    fn next_environment(&self, header: &BlockHeader) -> BlockEnvironment {
+        match self.producer() {
+            Some(producer) => producer.environment(self.policy.network, header.sealed(), self.now),
+            None => next_environment(header),
+        }
+    }
+
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+        if header.number == 0 {
+            return Ok(());
+        }
+        // A call that fails because its method is not simulated fails on a chain that is made here, and nowhere else.
+        let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
+        let replayed = match self.if_pending(header) {
+            None => self.chain().replay(header, observer, unsimulated, self.policy.interrupt),
+            Some(pending) => {
+                let run = (pending.body.transactions(), pending.executed.senders.as_slice());
+                self.chain().replay_as(header, run, observer, unsimulated, self.policy.interrupt)
+            }
         };
-        match senders.and_then(|senders| senders.get(index)) {
-            Some(sender) => Ok(*sender),
-            None => transaction.recover_sender(self.network().chain_id),
-        }
+        let error = match replayed {
+            None => return Err(no_state(header)),
+            Some(Err(_)) if self.policy.interrupted() => Refusal::Interrupted,
+            Some(Err(error)) => Refusal::of_replay(header, error),
+            Some(Ok(executed)) => match executed.check_apart_from_state(header.header(), self.policy.network)
+            {
+                Ok(()) => return Ok(()),
+                Err(error) => Refusal::Replay(error),
+            },
+        };
+        Err(Stop::Refused(error))
     }
+}
 
+impl Pool for LocalView<'_> {
     fn pool(&self) -> Option<&dyn TransactionPool> {
         match &self.own {
             Some(own) => Some(own),
             None => Some(self.producer()?.pool()),
         }
+    }
+
+    fn pending(&self) -> Need<Option<BlockHeader>> {
+        // The block is built by running transactions. Without time for all of them, it would be another block.
+        if self.policy.is_attempt {
+            return Err(Stop::Refused(Refusal::Interrupted));
+        }
+        Ok(self.pending_block().map(|pending| BlockHeader::Pending(pending.header.clone())))
     }
 
     fn shows_waiting_of(&self, asker: Option<Asker>) -> bool {
@@ -358,21 +344,19 @@ impl View for LocalView<'_> {
     fn miner(&self) -> Option<Miner> {
         Some(self.producer()?.miner(self.chain()))
     }
+}
 
-    fn now(&self) -> Option<u64> {
-        Some(self.now)
+impl View for LocalView<'_> {
+    fn syncing(&self) -> Option<SyncProgress> {
+        self.snapshot.syncing
     }
 
-    fn blocks_at(&self, number: u64) -> Vec<B256> {
-        self.chain().at_height(number).to_vec()
+    fn upstreams(&self) -> Vec<String> {
+        self.snapshot.upstreams.to_vec()
     }
 
     fn events(&self) -> Option<&Events> {
         Some(self.chain().events())
-    }
-
-    fn bans(&self) -> Option<&dyn crate::types::bans::Bans> {
-        self.snapshot.bans.as_deref()
     }
 }
 

@@ -6,9 +6,10 @@ use alloy_primitives::B256;
 
 use super::{
     Refusal,
+    chain::Chain,
     log_filter::LogFilter,
     logs::{FoundLog, RangeStop, Weight, check_count, each_log, json_bytes, weight},
-    view::{Need, Stop, View, both},
+    need::{Need, Stop, both},
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
@@ -37,11 +38,11 @@ impl LogBlocks {
     ///
     /// # Errors
     /// As [`range_logs`](super::range_logs), but without a limit of bytes.
-    pub fn of_range(view: &dyn View, from: u64, to: u64, filter: LogFilter) -> Result<Self, RangeStop> {
+    pub fn of_range(view: &dyn Chain, from: u64, to: u64, filter: LogFilter) -> Result<Self, RangeStop> {
         let to = to.min(view.height()?);
         let (mut blocks, mut count) = (Vec::new(), 0_usize);
         for number in view.log_blocks(&filter, from, to) {
-            if view.interrupted() {
+            if view.policy().interrupted() {
                 return Err(Stop::Refused(Refusal::Interrupted).into());
             }
             let Some(header) = view.header_by_number(number)? else { break };
@@ -61,7 +62,7 @@ impl LogBlocks {
     ///
     /// # Errors
     /// As [`logs_by_hash`](super::logs_by_hash).
-    pub fn of_block(view: &dyn View, block: B256, filter: LogFilter) -> Need<Self> {
+    pub fn of_block(view: &dyn Chain, block: B256, filter: LogFilter) -> Need<Self> {
         let mut blocks = Vec::new();
         if let Some(header) = view.header_by_hash(block)? {
             let (body, receipts) = both(view.body(&header), view.receipts(&header))?;

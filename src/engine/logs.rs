@@ -7,8 +7,9 @@ use alloy_primitives::B256;
 
 use super::{
     BlockHeader,
+    chain::Chain,
     log_filter::LogFilter,
-    view::{Need, Stop, View, both},
+    need::{Need, Stop, both},
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
@@ -53,8 +54,8 @@ pub(super) fn json_bytes(log: &Log) -> usize {
 /// The logs of one block.
 ///
 /// # Errors
-/// As [`View::body`] and [`View::receipts`].
-pub fn block_logs(view: &dyn View, header: &BlockHeader, filter: &LogFilter) -> Need<Vec<FoundLog>> {
+/// As [`Chain::body`] and [`Chain::receipts`].
+pub fn block_logs(view: &dyn Chain, header: &BlockHeader, filter: &LogFilter) -> Need<Vec<FoundLog>> {
     if !filter.may_match(header) {
         return Ok(Vec::new());
     }
@@ -142,8 +143,8 @@ pub(super) fn weight(receipts: &VerifiedReceipts, filter: &LogFilter) -> Weight 
 /// The logs of the block with this hash; none if there is no such block.
 ///
 /// # Errors
-/// As [`View::header_by_hash`] and [`block_logs`].
-pub fn logs_by_hash(view: &dyn View, block: B256, filter: &LogFilter) -> Need<Vec<FoundLog>> {
+/// As [`Chain::header_by_hash`] and [`block_logs`].
+pub fn logs_by_hash(view: &dyn Chain, block: B256, filter: &LogFilter) -> Need<Vec<FoundLog>> {
     match view.header_by_hash(block)? {
         Some(header) => block_logs(view, &header, filter),
         None => Ok(Vec::new()),
@@ -187,20 +188,20 @@ impl From<Stop> for RangeStop {
 /// # Errors
 /// [`RangeStop`].
 pub fn range_logs(
-    view: &dyn View,
+    view: &dyn Chain,
     from: u64,
     to: u64,
     filter: &LogFilter,
 ) -> Result<Vec<FoundLog>, RangeStop> {
     let to = to.min(view.height()?);
     let blocks = to.saturating_sub(from).saturating_add(1);
-    let max = view.max_log_blocks();
+    let max = view.policy().max_log_blocks;
     if blocks > max && from <= to {
         return Err(RangeStop::TooWide { max, fits: (from, from.saturating_add(max.saturating_sub(1))) });
     }
     let (mut found, mut bytes, mut lacking) = (Vec::new(), 0_usize, Facts::new());
     for number in view.log_blocks(filter, from, to) {
-        if view.interrupted() {
+        if view.policy().interrupted() {
             return Err(Stop::Refused(super::Refusal::Interrupted).into());
         }
         let Some(header) = view.header_by_number(number)? else { break };

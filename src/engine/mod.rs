@@ -5,6 +5,7 @@
 
 mod block_header;
 mod block_id;
+mod chain;
 #[cfg(feature = "dev")]
 mod dev_node;
 #[cfg(feature = "dev")]
@@ -14,10 +15,9 @@ mod filters;
 mod follow_node;
 #[cfg(feature = "light")]
 pub mod gate;
+mod level;
 #[cfg(all(feature = "light", feature = "local"))]
 mod light_replay;
-#[cfg(feature = "light")]
-mod light_status;
 #[cfg(all(feature = "light", feature = "local"))]
 mod light_unserved;
 #[cfg(feature = "light")]
@@ -28,16 +28,20 @@ mod local_view;
 mod log_blocks;
 mod log_filter;
 mod logs;
+mod need;
 #[cfg(feature = "local")]
 mod node;
+mod policy;
 mod pool;
 #[cfg(feature = "local")]
 mod producer;
 mod refusal;
+mod state;
 mod view;
 
 pub use block_header::BlockHeader;
-pub use block_id::{BlockId, Resolved, resolve, settled_height};
+pub use block_id::{BlockId, FINALIZED_DEPTH, Resolved, SAFE_DEPTH, resolve, settled_height};
+pub use chain::{BlockNumbers, Chain, TransactionPlace};
 #[cfg(feature = "dev")]
 pub use dev_node::DevNode;
 pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE, Watch};
@@ -45,8 +49,7 @@ pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner
 pub use filters::{LentFilter, MAX_PENDING, MAX_TOLD_LOGS, ReportedBlock, TRAIL};
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;
-#[cfg(feature = "light")]
-pub use light_status::LightStatus;
+pub use level::Level;
 #[cfg(feature = "light")]
 pub use light_view::LightView;
 #[cfg(feature = "local")]
@@ -58,11 +61,14 @@ pub use logs::{
     FREE_LOG_BLOCKS, FoundLog, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, check_count, logs_by_hash,
     range_logs,
 };
+pub(crate) use need::both;
+pub use need::{Need, Stop};
 #[cfg(feature = "local")]
 pub use node::{Draw, Moment, Node, Snapshot};
-pub use pool::{PoolPart, TransactionPool, WaitingTransaction};
+pub use policy::Policy;
+pub use pool::{Miner, Pool, PoolPart, TransactionPool, WaitingTransaction};
 #[cfg(feature = "local")]
 pub use producer::{BlockProducer, PendingBlock};
 pub use refusal::Refusal;
-pub(crate) use view::both;
-pub use view::{BlockNumbers, Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};
+pub use state::State;
+pub use view::{SyncProgress, View};

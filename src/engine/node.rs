@@ -58,7 +58,7 @@ pub trait Snapshot: Send + Sync {
         self.view(now, interrupt)
     }
 
-    /// As [`Self::view_of`], for an attempt ([`View::is_attempt`]).
+    /// As [`Self::view_of`], for an attempt ([`super::Policy::is_attempt`]).
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         self.view_of(asker, now, interrupt)
     }

@@ -1,9 +1,10 @@
-//! What handlers read of a transaction pool.
+//! What handlers read of the transactions that wait for a block, and of the miner.
 
-#[cfg(feature = "local")]
-use alloy_primitives::U256;
-use alloy_primitives::{Address, B256};
+use alloc::vec::Vec;
 
+use alloy_primitives::{Address, B256, U256};
+
+use super::{BlockHeader, Need};
 use crate::types::{Asker, Transaction};
 
 /// A transaction that waits for a block.
@@ -41,6 +42,57 @@ pub trait TransactionPool {
 
     /// The nonce after a sender's last pending transaction. `state_nonce` is the sender's nonce in the head's state.
     fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64;
+}
+
+/// The miner of a local chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Miner {
+    /// The account that receives the fees.
+    pub coinbase: Address,
+    /// Whether blocks are mined without requests.
+    pub active: bool,
+    /// The gas price in wei that a transaction must offer now.
+    pub price: U256,
+}
+
+/// What a node adds to its chain: transactions that wait for the next block, the miner and accounts.
+pub trait Pool {
+    /// The transaction pool; `None` if there is none.
+    fn pool(&self) -> Option<&dyn TransactionPool> {
+        None
+    }
+
+    /// Header of the pending block, with all transactions that can be mined; `None` if none is built. The other
+    /// look-ups accept it as they do any header.
+    ///
+    /// # Errors
+    /// As the other look-ups.
+    fn pending(&self) -> Need<Option<BlockHeader>> {
+        Ok(None)
+    }
+
+    /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` is for a transaction that
+    /// was in a block, which all have seen.
+    #[cfg(feature = "local")]
+    fn shows_waiting_of(&self, _asker: Option<Asker>) -> bool {
+        true
+    }
+
+    /// The nonce of an account's next transaction, given its nonce in the state: it counts transactions that wait in
+    /// the pool or were sent from here.
+    fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
+        self.pool().map_or(nonce, |pool| pool.next_nonce(sender, nonce))
+    }
+
+    /// Accounts whose keys the node holds.
+    fn accounts(&self) -> Vec<Address> {
+        Vec::new()
+    }
+
+    /// The miner; `None` if this node does not mine.
+    fn miner(&self) -> Option<Miner> {
+        None
+    }
 }
 
 /// The transactions of a pool that an asker has sent, and those that were in a block.

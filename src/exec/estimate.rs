@@ -1,6 +1,6 @@
 //! `eth_estimateGas`: finds the lowest gas limit with which a message succeeds.
 
-use alloc::borrow::Cow;
+use alloc::{borrow::Cow, collections::BTreeSet};
 
 use alloy_primitives::{Address, Bytes, U256};
 
@@ -63,7 +63,11 @@ fn balance(context: &CallContext<'_>, overrides: &StateOverride, address: Addres
     let state = OverriddenState::new(context.state, overrides);
     match state.account(&address) {
         Ok(account) => Ok(account.map_or(U256::ZERO, |account| account.balance)),
-        Err(StateError::Missing(key)) => Err(CallStop::Lacking([key].into())),
+        Err(StateError::Missing(key)) => {
+            let mut keys = BTreeSet::new();
+            keys.insert(key);
+            Err(CallStop::Lacking(keys))
+        }
         Err(StateError::Corrupt { key, fault }) => Err(CallStop::Corrupt { key, fault }),
     }
 }

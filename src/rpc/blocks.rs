@@ -15,7 +15,7 @@ use super::{
     render,
 };
 use crate::{
-    engine::{BlockHeader, View},
+    engine::{BlockHeader, Chain, View},
     types::{BlockRef, json::Quantity},
 };
 
@@ -114,7 +114,7 @@ pub(super) fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<
     find(view, &params.block(0)?)
 }
 
-fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn block(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
     let full = params.boolean(1, false)?;
     match header {
         Some(header) => verified(&render::block(view, &header, full)?),
@@ -122,16 +122,16 @@ fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Re
     }
 }
 
-fn transaction_count(view: &dyn View, header: &BlockHeader) -> Result<Done, Failure> {
+fn transaction_count(view: &dyn Chain, header: &BlockHeader) -> Result<Done, Failure> {
     verified(&format!("{:#x}", view.body(header)?.transactions().len()))
 }
 
 /// The number of proven uncles. The count in the header is only the miner's claim.
-fn uncle_count(view: &dyn View, header: &BlockHeader) -> Result<Done, Failure> {
+fn uncle_count(view: &dyn Chain, header: &BlockHeader) -> Result<Done, Failure> {
     verified(&format!("{:#x}", view.uncles(header)?.headers().len()))
 }
 
-fn uncle(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn uncle(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     match view.uncles(&header)?.headers().get(index) {

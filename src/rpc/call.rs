@@ -13,7 +13,7 @@ use super::{
     revert::reason,
 };
 use crate::{
-    engine::{BlockHeader, Refusal, Stop, View},
+    engine::{BlockHeader, Chain, Policy, Refusal, State, Stop, View},
     exec::{
         BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallPolicy, CallStop, Estimate,
         HaltReason, OverrideError, RunLimits, call, estimate,
@@ -53,8 +53,8 @@ impl Place {
         Self { environment: BlockEnvironment::from(header.header()), parent: header.parent_hash, header }
     }
 
-    fn after(view: &dyn View, header: BlockHeader) -> Result<Self, Failure> {
-        Ok(Self { environment: view.next_environment(&header)?, parent: header.hash(), header })
+    fn after(view: &dyn State, header: BlockHeader) -> Self {
+        Self { environment: view.next_environment(&header), parent: header.hash(), header }
     }
 
     /// Runs a closure at this place; missing state becomes missing facts.
@@ -63,24 +63,19 @@ impl Place {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
+        let Policy { network, calls, interrupt, is_attempt, .. } = *view.policy();
         let (number, state) = (self.environment.number, view.state(&self.header)?);
         let context = CallContext {
             state: &*state,
             hashes: &Ancestors { view, number, parent: self.parent },
             block: &self.environment,
-            rules: view.network().rules(number),
-            chain_id: view.network().chain_id,
+            rules: network.rules(number),
+            chain_id: network.chain_id,
         };
-        let interrupt = || view.interrupted();
-        let CallPolicy { gas_cap, checks_funds, .. } = view.policy();
-        let limits = RunLimits {
-            codes: view.codes(),
-            is_attempt: view.is_attempt(),
-            interrupt: &interrupt,
-            gas_cap,
-            checks_funds,
-            ..RunLimits::default()
-        };
+        let CallPolicy { gas_cap, checks_funds, .. } = calls;
+        let codes = view.codes();
+        let limits =
+            RunLimits { codes, is_attempt, interrupt, gas_cap, checks_funds, ..RunLimits::default() };
         run(&context, &limits).map_err(|stop| self.failure(view, stop))
     }
 
@@ -104,7 +99,7 @@ impl Place {
         Failure::Stop(Stop::Lacking(facts))
     }
 
-    fn ancestor_stop(&self, view: &dyn View, key: &StateKey) -> Option<Stop> {
+    fn ancestor_stop(&self, view: &dyn Chain, key: &StateKey) -> Option<Stop> {
         let (StateKey::BlockHash(number)
         | StateKey::Header(number)
         | StateKey::Uncles(number)
@@ -133,7 +128,7 @@ impl Place {
 /// The ancestors of the block that a run sees, on that block's own branch. An ancestor that the view does not have is
 /// reported by the run as missing.
 struct Ancestors<'a> {
-    view: &'a dyn View,
+    view: &'a dyn Chain,
     /// Height of the block that the run sees.
     number: u64,
     /// Hash of its parent.
@@ -175,7 +170,7 @@ pub(super) fn arguments(
     params: Params<'_>,
 ) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
     let overrides = overrides(params)?;
-    if !overrides.accounts.is_empty() && !view.policy().overrides {
+    if !overrides.accounts.is_empty() && !view.policy().calls.overrides {
         return Err(ParamError::OverrideRefused.into());
     }
     Ok((message(params)?, params.call_block(1)?, overrides))
@@ -188,14 +183,14 @@ fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
         CallOutcome::Revert { output, .. } => Err(reverted(view, output).into()),
-        CallOutcome::Halt { .. } if view.policy().silent_halts => verified(&"0x"),
+        CallOutcome::Halt { .. } if view.policy().calls.silent_halts => verified(&"0x"),
         CallOutcome::Halt { reason, .. } => Err(RpcError::Halted(alloc::format!("{reason}")).into()),
     }
 }
 
 /// The error of a call that reverts, with the code that the host sets.
 fn reverted(view: &dyn View, data: alloy_primitives::Bytes) -> RpcError {
-    RpcError::Reverted { reason: reason(&data), data, code: view.policy().revert_code }
+    RpcError::Reverted { reason: reason(&data), data, code: view.policy().calls.revert_code }
 }
 
 /// All state that a call reads, with the block it runs on.
@@ -228,7 +223,7 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure
     let (message, param, overrides) = arguments(view, params)?;
     let header = block(view, &param)?;
     let place = match param {
-        BlockParam::Latest | BlockParam::Pending if !header.is_pending() => Place::after(view, header)?,
+        BlockParam::Latest | BlockParam::Pending if !header.is_pending() => Place::after(view, header),
         _ => Place::inside(header),
     };
     match place.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {

@@ -39,7 +39,7 @@ pub(super) const METHODS: &[Method] = &[
         &[],
         "string",
         "Name, version, host and language of this client.",
-        |view, _| done(&view.client_version(), Level::Local),
+        |view, _| done(&view.policy().version, Level::Local),
     ),
     Method::local(
         "web3_sha3",
@@ -49,7 +49,7 @@ pub(super) const METHODS: &[Method] = &[
         |_, params| done(&format!("{}", keccak256(params.prefixed_bytes(0)?)), Level::Local),
     ),
     Method::local("net_version", &[], "string", "The chain id in decimal.", |view, _| {
-        done(&format!("{}", view.network().chain_id), Level::Local)
+        done(&format!("{}", view.policy().network.chain_id), Level::Local)
     }),
     Method::local("net_listening", &[], "boolean", "Whether the client can answer.", |_, _| {
         done(&true, Level::Local)
@@ -59,7 +59,7 @@ pub(super) const METHODS: &[Method] = &[
     }),
     PEER_LIST,
     Method::local("eth_chainId", &[], "QUANTITY", "The chain id (EIP-695).", |view, _| {
-        done(&format!("{:#x}", view.network().chain_id), Level::Local)
+        done(&format!("{:#x}", view.policy().network.chain_id), Level::Local)
     }),
     Method::local(
         "eth_protocolVersion",

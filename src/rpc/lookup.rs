@@ -3,7 +3,7 @@
 use super::{error::RpcError, method::Failure, params::BlockParam};
 use crate::{
     engine::{BlockHeader, BlockId, Refusal, Resolved, Stop, View, resolve},
-    state::{Fact, StateError, StateKey},
+    state::{Fact, StateError},
     types::BlockRef,
 };
 
@@ -55,13 +55,10 @@ pub(super) fn require(view: &dyn View, param: &BlockParam) -> Result<BlockHeader
 /// Turns a failed state read into missing facts of the block or into a refusal.
 pub(super) fn state_failure(header: &BlockHeader, error: StateError) -> Failure {
     match error {
-        StateError::Missing(key) => lacking_state(header, [key]),
+        StateError::Missing(key) => {
+            let block = BlockRef { number: header.number, hash: header.hash() };
+            Failure::Stop(Stop::lacking(Fact::State(block, key)))
+        }
         corrupt => Failure::Stop(Stop::Refused(Refusal::CorruptState(corrupt))),
     }
-}
-
-/// Turns missing pieces of state into facts of the block.
-pub(super) fn lacking_state(header: &BlockHeader, keys: impl IntoIterator<Item = StateKey>) -> Failure {
-    let block = BlockRef { number: header.number, hash: header.hash() };
-    Failure::Stop(Stop::Lacking(keys.into_iter().map(|key| Fact::State(block, key)).collect()))
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     consensus::ChainView,
-    engine::{Depths, Level, Refusal},
+    engine::{FINALIZED_DEPTH, Level, Refusal, SAFE_DEPTH},
     light::{
         Cause, Observation, PinnedHead, RequestFailure, RoutedRequest, Sent, Unproven, UpstreamRequest,
         UpstreamResponse, has_taken,
@@ -241,8 +241,8 @@ fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String>
     let hash = |hash: &B256| format!(r#"{{"blockHash":"{hash}","requireCanonical":"true"}}"#);
     let number = match param {
         BlockParam::Latest | BlockParam::Pending => head,
-        BlockParam::Safe => below(Depths::default().safe),
-        BlockParam::Finalized => below(Depths::default().finalized),
+        BlockParam::Safe => below(SAFE_DEPTH),
+        BlockParam::Finalized => below(FINALIZED_DEPTH),
         BlockParam::Earliest => 0,
         BlockParam::Number(number, _) => number?,
         BlockParam::Hash { hash: asked, .. } if by_hash => return Some(hash(&asked)),

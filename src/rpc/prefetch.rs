@@ -104,10 +104,10 @@ impl<'a> Prefetch<'a> {
         (message.len().saturating_add(overrides.len()) <= MAX_MESSAGE).then_some(target)
     }
 
-    /// State that earlier calls to the contract with the same data read, and state that calls with different data had
-    /// in common, except what is already proven for this block.
-    pub(super) fn touched_before(&self, known: &Known<'_>, pinned: &PinnedHead) -> Facts {
-        let Some(Run { block, contract, data }) = self.run else { return Facts::new() };
+    /// Adds state that earlier calls to the contract with the same data read, and state that calls with different data
+    /// had in common, except what is already proven for this block.
+    pub(super) fn add_touched_before(&self, to: &mut Facts, known: &Known<'_>, pinned: &PinnedHead) {
+        let Some(Run { block, contract, data }) = self.run else { return };
         let header = pinned.chain().and_then(|chain| chain.by_number(block.number));
         let state = header
             .filter(|header| header.hash() == block.hash)
@@ -117,7 +117,7 @@ impl<'a> Prefetch<'a> {
             (Some(state), StateKey::Storage(address, slot)) => state.storage(address, slot).is_err(),
             _ => true,
         };
-        known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)).collect()
+        to.extend(known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)));
     }
 
     /// Records which accounts and storage cells the call reads, for later calls. Code needs no record: it is cached

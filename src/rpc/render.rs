@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256};
 use super::method::Failure;
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
-    engine::{BlockHeader, Need, Refusal, Stop, View, both},
+    engine::{BlockHeader, Chain, Need, Refusal, Stop, both},
     types::{
         BlockRef, EMPTY_UNCLES_HASH, SealedHeader,
         block::block_len,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A block with transaction hashes or whole transactions. Body and uncles are fetched in one round.
-pub(super) fn block(view: &dyn View, header: &BlockHeader, full: bool) -> Result<RpcBlock, Failure> {
+pub(super) fn block(view: &dyn Chain, header: &BlockHeader, full: bool) -> Result<RpcBlock, Failure> {
     let (body, uncles) = both(view.body(header), view.uncles(header))?;
     let transactions = if full {
         RpcTransactions::Full(transactions(view, header, &body)?)
@@ -36,7 +36,7 @@ pub(super) fn block(view: &dyn View, header: &BlockHeader, full: bool) -> Result
 
 /// An uncle: a block without transactions. Its size is that of the header alone, as in the reference node, which has
 /// no body of an uncle.
-pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> Result<RpcBlock, Failure> {
+pub(super) fn uncle(view: &dyn Chain, uncle: &SealedHeader) -> Result<RpcBlock, Failure> {
     let (mut own, mut total) = (None, None);
     if uncle.uncles_hash == EMPTY_UNCLES_HASH {
         let parent_total = view.total_difficulty(uncle.parent_hash)?;
@@ -58,7 +58,7 @@ pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> Result<RpcBlock, F
 }
 
 fn transactions(
-    view: &dyn View,
+    view: &dyn Chain,
     header: &BlockHeader,
     body: &VerifiedBody,
 ) -> Result<Vec<RpcTransaction>, Failure> {
@@ -69,7 +69,7 @@ fn transactions(
 
 /// The transaction at an index, or `None` past the end.
 pub(super) fn transaction(
-    view: &dyn View,
+    view: &dyn Chain,
     header: &BlockHeader,
     body: &VerifiedBody,
     index: usize,
@@ -84,7 +84,7 @@ pub(super) fn transaction(
 
 /// The receipt at an index, or `None` past the end.
 pub(super) fn receipt(
-    view: &dyn View,
+    view: &dyn Chain,
     header: &BlockHeader,
     body: &VerifiedBody,
     receipts: &VerifiedReceipts,
@@ -103,7 +103,7 @@ fn place(header: &BlockHeader, index: usize) -> Location {
 
 /// The sender, recovered from the signature. The REMASC transaction has no signature and comes from the zero address.
 fn sender(
-    view: &dyn View,
+    view: &dyn Chain,
     body: &VerifiedBody,
     index: usize,
     header: &BlockHeader,
@@ -116,7 +116,7 @@ fn sender(
 
 /// Body and receipts of a block, fetched in one round.
 pub(super) fn body_and_receipts(
-    view: &dyn View,
+    view: &dyn Chain,
     header: &BlockHeader,
 ) -> Need<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
     both(view.body(header), view.receipts(header))

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     consensus::{Origin, VerifiedHeader},
-    engine::{BlockHeader, Level, LightStatus, View},
-    light::{Capabilities, Evidence, UpstreamState},
+    engine::{BlockHeader, Level, View},
+    light::{Capabilities, Evidence, PinnedHead, UpstreamState},
     types::BlockRef,
 };
 
@@ -125,7 +125,7 @@ fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     done(&status, Level::Local)
 }
 
-fn light_status(light: &dyn LightStatus) -> SyncStatus {
+fn light_status(light: &PinnedHead) -> SyncStatus {
     let progress = light.progress();
     SyncStatus {
         synced: light.is_synced(),
@@ -148,13 +148,13 @@ fn light_status(light: &dyn LightStatus) -> SyncStatus {
     }
 }
 
-fn start_of(light: &dyn LightStatus) -> &'static str {
+fn start_of(light: &PinnedHead) -> &'static str {
     if light.is_by_work() { "work" } else { "checkpoint" }
 }
 
 /// The least work, in difficulty, that a forgery of a canonical block and all blocks above it needs; `None` with a
 /// trusted checkpoint.
-fn attack_cost(light: &dyn LightStatus, number: u64) -> Option<U256> {
+fn attack_cost(light: &PinnedHead, number: u64) -> Option<U256> {
     light.chain().filter(|_| light.is_by_work())?.work_from(number)
 }
 
@@ -189,7 +189,7 @@ struct Misbehaviour<'a> {
 
 fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let names = view.upstreams();
-    let states: &[UpstreamState] = view.light().map_or(&[], LightStatus::upstreams);
+    let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
     let all: Vec<UpstreamStatus<'_>> =
         names.iter().zip(states).map(|(name, state)| upstream_status(name, state)).collect();
     done(&all, Level::Local)
@@ -199,7 +199,7 @@ fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 /// fault may contain them, and the evidence of misbehaviour has the parameters of other callers.
 #[cfg(feature = "dev")]
 pub(super) fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    let states: &[UpstreamState] = view.light().map_or(&[], LightStatus::upstreams);
+    let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
     let names = numbered(view);
     let all = names.iter().zip(states).map(|(name, state)| {
         let status = upstream_status(name, state);
@@ -291,17 +291,19 @@ fn verification(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 
 fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failure> {
     let block = BlockRef { number: header.number, hash: header.hash() };
-    let chain = view.light().and_then(LightStatus::chain);
+    let chain = view.light().and_then(PinnedHead::chain);
     let canonical = view.is_canonical(block);
     let height = view.height()?;
     let depth = if canonical { height.saturating_sub(block.number) } else { 0 };
     let evidence = header.verified().map(VerifiedHeader::evidence);
     let (level, origin) = match evidence.map(|evidence| evidence.origin) {
         // On a test network whose difficulty drops after ten minutes without a block, work is nearly free.
-        Some(Origin::Mined(_)) if view.cheap_work() => ("verified (testnet work)", "mined"),
+        Some(Origin::Mined(_)) if view.policy().network.has_cheap_work() => {
+            ("verified (testnet work)", "mined")
+        }
         Some(Origin::Mined(_)) => ("verified", "mined"),
         Some(Origin::OwnNode) => ("unproven", "own node"),
-        Some(Origin::Trusted) if view.light().is_some_and(LightStatus::is_by_work) => ("verified", "work"),
+        Some(Origin::Trusted) if view.light().is_some_and(PinnedHead::is_by_work) => ("verified", "work"),
         Some(Origin::Trusted) => ("verified", "checkpoint"),
         Some(Origin::HashLinked) => ("verified", "hash link"),
         _ => ("local", "built here"),

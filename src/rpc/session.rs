@@ -454,7 +454,8 @@ impl Session {
             return Facts::new();
         }
         if first {
-            self.prefetch.extend(prefetch.touched_before(&Known::new(&self.own, cache), &self.pinned));
+            let known = Known::new(&self.own, cache);
+            prefetch.add_touched_before(&mut self.prefetch, &known, &self.pinned);
         }
         facts
     }

@@ -11,7 +11,7 @@ use super::{
     params::{BlockParam, Params},
 };
 use crate::{
-    engine::{BlockHeader, View},
+    engine::{BlockHeader, State, View},
     state::{AccountState, StateError, StateKey, StateReader, keys},
     trie,
     types::json::Quantity,
@@ -54,7 +54,7 @@ const NO_ACCOUNT: AccountState =
 
 /// Reads the state after a block.
 fn read<T>(
-    view: &dyn View,
+    view: &dyn State,
     header: &BlockHeader,
     get: impl FnOnce(&dyn StateReader) -> Result<T, StateError>,
 ) -> Result<T, Failure> {
@@ -167,7 +167,7 @@ pub(super) fn proof_with(
 }
 
 fn account_proof(
-    view: &dyn View,
+    view: &dyn State,
     state: &dyn StateReader,
     header: &BlockHeader,
     (address, slots): (Address, &[U256]),
@@ -201,7 +201,7 @@ fn account_proof(
 
 /// Hash of the node at the account's storage marker, which has no meaning in consensus; the hash of the empty trie if
 /// there is no storage.
-fn storage_hash(view: &dyn View, header: &BlockHeader, address: &Address) -> Result<B256, StateError> {
+fn storage_hash(view: &dyn State, header: &BlockHeader, address: &Address) -> Result<B256, StateError> {
     // The path of every slot leads through the marker, so that a proof of slot 0 contains it.
     let missing = StateError::Missing(StateKey::Storage(*address, U256::ZERO));
     let found = view.node_hash(header, &keys::storage_root_key(address)).map_err(|_| missing)?;

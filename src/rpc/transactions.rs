@@ -73,7 +73,8 @@ fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failu
     let hash = params.hash(0, "transaction hash")?;
     let mut given = None;
     if params.is_given(1) {
-        let decode = || signed::decode(&params.data(1)?, view.network().chain_id).map(|(given, _)| given);
+        let decode =
+            || signed::decode(&params.data(1)?, view.policy().network.chain_id).map(|(given, _)| given);
         let transaction = params.once(1, decode)?;
         let found = transaction.hash();
         if found != hash {
@@ -101,7 +102,7 @@ fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> 
     if let Some(waiting) = view.pool().and_then(|pool| pool.get(&hash)) {
         return done(&RpcTransaction::new(transaction, hash, waiting.sender, None), Level::Verified);
     }
-    match transaction.recover_sender(view.network().chain_id) {
+    match transaction.recover_sender(view.policy().network.chain_id) {
         Ok(from) => done(&RpcTransaction::new(transaction, hash, from, None), Level::UnprovenAbsence),
         Err(error) => Err(Failure::Stop(Stop::Refused(Refusal::PendingSender(error)))),
     }

@@ -16,7 +16,7 @@ use super::{
     params::{BlockParam, Params},
 };
 use crate::{
-    engine::{BlockHeader, Refusal, Stop, View},
+    engine::{BlockHeader, Refusal, State, Stop, View},
     exec::{BlockObserver, FrameStart, Inspector},
     state::{Access, AccessKey, StateError, StateKey, StateReader, keys},
 };
@@ -155,7 +155,7 @@ impl Collected {
 
     fn way(
         &mut self,
-        view: &dyn View,
+        view: &dyn State,
         header: &BlockHeader,
         path: &[u8],
         key: &StateKey,
@@ -175,7 +175,7 @@ impl Collected {
     }
 }
 
-fn witness(view: &dyn View, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
+fn witness(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
     let state = view.state(header)?;
     let mut collected = Collected::default();
     for key in keys {
@@ -195,7 +195,7 @@ fn witness(view: &dyn View, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> 
 }
 
 fn add(
-    view: &dyn View,
+    view: &dyn State,
     header: &BlockHeader,
     state: &dyn StateReader,
     key: &StateKey,

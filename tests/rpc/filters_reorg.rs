@@ -11,8 +11,9 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Changes, Depths, FILTER_IDLE, FilterLimit, Filters, LentFilter, LogFilter, MAX_FILTERS,
-    MAX_PENDING, Need, Owner, SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
+    BlockHeader, Chain as _, Changes, FILTER_IDLE, FilterLimit, Filters, LentFilter, LogFilter, MAX_FILTERS,
+    MAX_PENDING, Need, Owner, Policy, Pool, SUBSCRIPTION_IDLE, State, SyncProgress, TransactionPlace, View,
+    Watch,
 };
 use rootlight::rpc::RpcError;
 use rootlight::state::StateReader;
@@ -79,7 +80,7 @@ impl Branches {
             own.insert(at.number, at.hash());
             at = self.headers[&at.parent_hash].clone();
         }
-        Chain { all: self, head, own, fork: at.number, syncing: None }
+        Chain { all: self, head, own, fork: at.number, syncing: None, policy: Policy::of(&self.network) }
     }
 
     fn main(&self, number: u64) -> Chain<'_> {
@@ -100,6 +101,7 @@ struct Chain<'a> {
     own: BTreeMap<u64, B256>,
     fork: u64,
     syncing: Option<SyncProgress>,
+    policy: Policy<'a>,
 }
 
 impl Chain<'_> {
@@ -112,25 +114,9 @@ impl Chain<'_> {
     }
 }
 
-impl View for Chain<'_> {
-    fn network(&self) -> &Network {
-        &self.all.network
-    }
-
-    fn client_version(&self) -> String {
-        "test".into()
-    }
-
-    fn depths(&self) -> Depths {
-        Depths::default()
-    }
-
-    fn syncing(&self) -> Option<SyncProgress> {
-        self.syncing
-    }
-
-    fn upstreams(&self) -> Vec<String> {
-        Vec::new()
+impl rootlight::engine::Chain for Chain<'_> {
+    fn policy(&self) -> &Policy<'_> {
+        &self.policy
     }
 
     fn head(&self) -> Need<BlockHeader> {
@@ -155,12 +141,13 @@ impl View for Chain<'_> {
 
     fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
         let transactions = self.all.blocks[&header.hash()]["transactions"].as_array().unwrap();
-        let read =
-            |tx: &Value| json::transaction_from_json(&tx.to_string(), None, self.network().chain_id).unwrap();
+        let read = |tx: &Value| {
+            json::transaction_from_json(&tx.to_string(), None, self.policy.network.chain_id).unwrap()
+        };
         let body = VerifiedBody::check(
             header.verified().unwrap(),
             transactions.iter().map(read).collect(),
-            self.network(),
+            self.policy.network,
         );
         Ok(Arc::new(body.unwrap()))
     }
@@ -183,19 +170,19 @@ impl View for Chain<'_> {
             Receipt::new(receipt.success, receipt.cumulative_gas_used, receipt.gas_used, logs)
         };
         let receipts = (0..).zip(transactions).map(read).collect();
-        Ok(Arc::new(VerifiedReceipts::check(header.verified().unwrap(), receipts, self.network()).unwrap()))
+        Ok(Arc::new(
+            VerifiedReceipts::check(header.verified().unwrap(), receipts, self.policy.network).unwrap(),
+        ))
     }
 
     fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
         Ok(TransactionPlace::Unknown)
     }
+}
 
+impl State for Chain<'_> {
     fn state<'a>(&'a self, _: &BlockHeader) -> Need<Box<dyn StateReader + 'a>> {
         unreachable!("filters read no state")
-    }
-
-    fn interrupted(&self) -> bool {
-        false
     }
 
     fn prove(&self, _: &BlockHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
@@ -204,6 +191,14 @@ impl View for Chain<'_> {
 
     fn node_hash(&self, _: &BlockHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
         unreachable!("filters prove nothing")
+    }
+}
+
+impl Pool for Chain<'_> {}
+
+impl View for Chain<'_> {
+    fn syncing(&self) -> Option<SyncProgress> {
+        self.syncing
     }
 }
 

@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
-use rootlight::engine::{BlockHeader, Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
+use rootlight::engine::{BlockHeader, Chain, Need, Policy, Pool, Snapshot, State, TransactionPlace, View};
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
 use rootlight::rpc::{Dispatcher, LocalMessage, server};
 use rootlight::state::StateReader;
@@ -86,7 +86,7 @@ impl Executed {
 
 impl Snapshot for Executed {
     fn view<'a>(&'a self, _: u64, _: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(At(self, self.headers.len() - 1))
+        Box::new(At::new(self, self.headers.len() - 1))
     }
 }
 
@@ -98,44 +98,38 @@ pub struct AtHead {
 
 impl Snapshot for AtHead {
     fn view<'a>(&'a self, _: u64, _: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(At(&self.chain, self.head))
+        Box::new(At::new(&self.chain, self.head))
     }
 }
 
-struct At<'a>(&'a Executed, usize);
+struct At<'a> {
+    chain: &'a Executed,
+    head: usize,
+    policy: Policy<'a>,
+}
 
-impl View for At<'_> {
-    fn network(&self) -> &Network {
-        &self.0.recording.network
+impl<'a> At<'a> {
+    fn new(chain: &'a Executed, head: usize) -> Self {
+        Self { chain, head, policy: Policy::of(&chain.recording.network) }
     }
+}
 
-    fn client_version(&self) -> String {
-        "test".into()
-    }
-
-    fn depths(&self) -> Depths {
-        Depths::default()
-    }
-
-    fn syncing(&self) -> Option<SyncProgress> {
-        None
-    }
-
-    fn upstreams(&self) -> Vec<String> {
-        Vec::new()
+impl Chain for At<'_> {
+    fn policy(&self) -> &Policy<'_> {
+        &self.policy
     }
 
     fn head(&self) -> Need<BlockHeader> {
-        Ok((&self.0.headers[self.1]).into())
+        Ok((&self.chain.headers[self.head]).into())
     }
 
     fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
-        let number = usize::try_from(number).ok().filter(|number| *number <= self.1);
-        Ok(number.and_then(|number| self.0.headers.get(number)).map(Into::into))
+        let number = usize::try_from(number).ok().filter(|number| *number <= self.head);
+        Ok(number.and_then(|number| self.chain.headers.get(number)).map(Into::into))
     }
 
     fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
-        Ok(self.0.headers.iter().find(|header| header.hash() == hash).map(Into::into))
+        Ok(self.chain.headers.iter().find(|header| header.hash() == hash).map(Into::into))
     }
 
     fn is_canonical(&self, _: BlockRef) -> bool {
@@ -147,9 +141,9 @@ impl View for At<'_> {
     }
 
     fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
-        let block = &self.0.recording.blocks[header.number as usize];
+        let block = &self.chain.recording.blocks[header.number as usize];
         let body =
-            VerifiedBody::check(header.verified().unwrap(), block.transactions.clone(), self.network());
+            VerifiedBody::check(header.verified().unwrap(), block.transactions.clone(), self.policy.network);
         Ok(Arc::new(body.unwrap()))
     }
 
@@ -158,33 +152,23 @@ impl View for At<'_> {
     }
 
     fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
-        let receipts = self.0.receipts[header.number as usize].clone();
-        Ok(Arc::new(VerifiedReceipts::check(header.verified().unwrap(), receipts, self.network()).unwrap()))
+        let receipts = self.chain.receipts[header.number as usize].clone();
+        Ok(Arc::new(
+            VerifiedReceipts::check(header.verified().unwrap(), receipts, self.policy.network).unwrap(),
+        ))
     }
 
     fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
-        Ok(match self.0.places.get(&transaction) {
-            Some((number, index)) => TransactionPlace::Mined((&self.0.headers[*number]).into(), *index),
+        Ok(match self.chain.places.get(&transaction) {
+            Some((number, index)) => TransactionPlace::Mined((&self.chain.headers[*number]).into(), *index),
             None => TransactionPlace::Unknown,
         })
     }
+}
 
+impl State for At<'_> {
     fn state<'a>(&'a self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'a>> {
-        Ok(Box::new(self.0.states[header.number as usize].clone()))
-    }
-
-    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
-        let Executed { recording, states, .. } = self.0;
-        let block = &recording.blocks[header.number as usize];
-        let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
-        let branch = Branch::canonical(recording);
-        let parent = &states[header.number as usize - 1];
-        execute_block(&recording.network, parent, &input, &branch, observer).unwrap();
-        Ok(())
-    }
-
-    fn interrupted(&self) -> bool {
-        false
+        Ok(Box::new(self.chain.states[header.number as usize].clone()))
     }
 
     fn prove(&self, _: &BlockHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
@@ -194,4 +178,18 @@ impl View for At<'_> {
     fn node_hash(&self, _: &BlockHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
         unreachable!("traces prove nothing")
     }
+
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+        let Executed { recording, states, .. } = self.chain;
+        let block = &recording.blocks[header.number as usize];
+        let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
+        let branch = Branch::canonical(recording);
+        let parent = &states[header.number as usize - 1];
+        execute_block(&recording.network, parent, &input, &branch, observer).unwrap();
+        Ok(())
+    }
 }
+
+impl Pool for At<'_> {}
+
+impl View for At<'_> {}

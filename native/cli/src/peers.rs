@@ -70,7 +70,7 @@ pub(super) async fn serve(
     let Some(port) = args.p2p_port else { return Ok(None) };
     let read = service.read(|view| {
         let genesis: Option<B256> = view.header_by_number(0).ok().flatten().map(|header| header.hash());
-        (view.network().clone(), genesis)
+        (view.policy().network.clone(), genesis)
     });
     let (network, Some(genesis)) = read else {
         return Err(CommandError::failed("--p2p-port: the chain has no block 0"));

@@ -1,10 +1,9 @@
 //! What the package reads of the core's method table.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 
 use rootlight::rpc::{Method, methods as rows};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// A row of the table.
@@ -28,13 +27,21 @@ impl Row {
     }
 }
 
+/// The rows of all methods by name.
+struct Rows;
+
+impl Serialize for Rows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let names =
+            |method: &'static Method| core::iter::once(method.name).chain(method.aliases.iter().copied());
+        serializer.collect_map(rows().flat_map(|method| names(method).map(|name| (name, Row::of(method)))))
+    }
+}
+
 /// The methods of this module by name, as JSON: see the type `Methods` in `pkg/verification.js`.
 #[wasm_bindgen]
 #[must_use]
 pub fn methods() -> String {
-    let names = |method: &'static Method| core::iter::once(method.name).chain(method.aliases.iter().copied());
-    let all: BTreeMap<&str, Row> =
-        rows().flat_map(|method| names(method).map(|name| (name, Row::of(method)))).collect();
     // Texts and numbers always serialize.
-    serde_json::to_string(&all).unwrap_or_default()
+    serde_json::to_string(&Rows).unwrap_or_default()
 }

@@ -14,7 +14,7 @@ use crate::{
         BlockHeader,
         log_filter::LogFilter,
         logs::{FoundLog, MAX_LOG_BYTES, MAX_LOGS, body_logs, json_bytes},
-        view::View,
+        pool::Pool,
     },
     local::{ChainEvent, EventBlock, Events},
     types::BlockRef,
@@ -57,9 +57,9 @@ pub(super) fn blocks(next: &mut u64, events: &Events) -> Option<Vec<B256>> {
 }
 
 /// The hashes of the transactions that have entered the pool and that the caller may see.
-pub(super) fn pending(next: &mut u64, events: &Events, view: &dyn View) -> Option<Vec<B256>> {
+pub(super) fn pending(next: &mut u64, events: &Events, pool: &dyn Pool) -> Option<Vec<B256>> {
     hashes(next, events, |event| match event {
-        ChainEvent::Pending { hash, asker } => view.shows_waiting_of(*asker).then_some(*hash),
+        ChainEvent::Pending { hash, asker } => pool.shows_waiting_of(*asker).then_some(*hash),
         _ => None,
     })
 }

@@ -13,7 +13,8 @@ use crate::engine::{
     block_id::settled_height,
     log_filter::LogFilter,
     logs::{FoundLog, RangeStop, logs_by_hash, range_logs},
-    view::{Need, View},
+    need::Need,
+    view::View,
 };
 #[cfg(feature = "local")]
 use crate::local::EventBlock;
@@ -157,7 +158,7 @@ impl Range<'_> {
         if poll.is_subscription {
             // A subscriber cannot ask for a smaller range, so that it gets the newest blocks that one request may
             // cover.
-            first = first.max(head.saturating_add(1).saturating_sub(view.max_log_blocks()));
+            first = first.max(head.saturating_add(1).saturating_sub(view.policy().max_log_blocks));
         }
         let to = self.to.map_or(head, |to| to.min(head));
         if first > to {

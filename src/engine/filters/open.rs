@@ -8,10 +8,7 @@ use super::{
     watch::{Changes, Watch},
 };
 use crate::{
-    engine::{
-        logs::RangeStop,
-        view::{Need, View},
-    },
+    engine::{logs::RangeStop, need::Need, view::View},
     types::Asker,
 };
 

@@ -12,7 +12,8 @@ use super::{
 use crate::{
     engine::{
         logs::{FoundLog, RangeStop},
-        view::{Need, View},
+        need::Need,
+        view::View,
     },
     types::Asker,
 };

@@ -6,8 +6,9 @@ use crate::{
     engine::{
         BlockHeader, Refusal,
         block_id::settled_height,
+        chain::Chain,
         logs::{FoundLog, RangeStop},
-        view::{Need, Stop, View},
+        need::{Need, Stop},
     },
     types::BlockRef,
 };
@@ -45,7 +46,7 @@ pub(super) struct Step {
 
 impl Trail {
     /// That of a new filter. A reorganisation may go below the present head, so that it starts with earlier blocks.
-    pub(super) fn new(view: &dyn View) -> Need<Self> {
+    pub(super) fn new(view: &dyn Chain) -> Need<Self> {
         let head = settled_height(view)?;
         let mut trail = Self::default();
         trail.extend(&headers(view, head.saturating_sub(TRAIL as u64), head)?);
@@ -67,7 +68,7 @@ impl Trail {
     /// Those of `logs` and as the look-ups of the view. Nothing is changed.
     pub(super) fn go_on(
         &mut self,
-        view: &dyn View,
+        view: &dyn Chain,
         is_first: bool,
         logs: impl FnOnce(u64, &mut u64) -> Result<Vec<FoundLog>, RangeStop>,
     ) -> Result<Step, RangeStop> {
@@ -90,7 +91,7 @@ impl Trail {
     }
 
     /// How many blocks of the trail are still canonical, and the height of the last of them.
-    fn fork(&self, view: &dyn View, head: u64) -> (usize, u64) {
+    fn fork(&self, view: &dyn Chain, head: u64) -> (usize, u64) {
         let stayed = self.0.iter().rposition(|told| view.is_canonical(told.block));
         let kept = match (stayed.and_then(|at| self.0.get(at)), self.0.first()) {
             (Some(told), _) => told.block.number,
@@ -120,7 +121,7 @@ impl Trail {
 }
 
 /// The blocks of a range that the view has, oldest first.
-fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<BlockHeader>> {
+fn headers(view: &dyn Chain, from: u64, to: u64) -> Need<Vec<BlockHeader>> {
     let mut blocks = Vec::new();
     for number in from..=to {
         match view.header_by_number(number) {

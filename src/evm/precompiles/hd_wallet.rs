@@ -82,8 +82,11 @@ fn multisig_hash(required: &Arg<'_>, keys: &[&[u8]]) -> Option<[u8; 20]> {
     if required == 0 || !(2..=15).contains(&keys.len()) || required > keys.len() {
         return None;
     }
-    let mut compressed = keys.iter().map(|key| compress(key)).collect::<Option<Vec<_>>>()?;
-    compressed.sort();
+    let mut compressed: Vec<Vec<u8>> = Vec::new();
+    for key in keys {
+        let key = compress(key)?;
+        compressed.insert(compressed.partition_point(|lower| *lower < key), key);
+    }
     Some(hash160(&multisig(required, &compressed)))
 }
 

@@ -130,8 +130,11 @@ impl HeaderSync {
         let lied = |peer: &Peer| matches!(&peer.phase, Phase::Resting(_, fault) if fault.cause.is_lie());
         let all_lied = self.peers.iter().all(lied);
         let asked = self.peers.iter().enumerate().filter(|(_, peer)| all_lied || !lied(peer));
-        let mut ranked: Vec<_> = asked.map(|(index, peer)| (self.standing(peer), index)).collect();
-        ranked.sort();
+        let mut ranked = Vec::new();
+        for (index, peer) in asked {
+            let entry = (self.standing(peer), index);
+            ranked.insert(ranked.partition_point(|better| *better < entry), entry);
+        }
         ranked
     }
 

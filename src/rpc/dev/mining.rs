@@ -10,7 +10,7 @@ use super::{address, chain_at, quantity, read, send::shown, write};
 use crate::{
     consensus::{Change, bitcoin::reversed},
     dev::{DevError, Submission},
-    engine::{Level, Node, View},
+    engine::{Chain, Level, Node},
     local::Imported,
     rpc::{
         error::{ParamError, RpcError},
@@ -119,11 +119,11 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// Work per second of the canonical blocks of the last hour, uncles included.
-fn rate(view: &dyn View) -> Result<U256, Failure> {
+fn rate(view: &dyn Chain) -> Result<U256, Failure> {
     let mut header = view.head()?;
-    let since = view.now().unwrap_or(header.timestamp).saturating_sub(RATE_SECONDS);
+    let since = view.policy().now.unwrap_or(header.timestamp).saturating_sub(RATE_SECONDS);
     let mut work = U256::ZERO;
-    while header.number > 0 && header.timestamp >= since && !view.interrupted() {
+    while header.number > 0 && header.timestamp >= since && !view.policy().interrupted() {
         let uncles = view.uncles(&header)?.work();
         work = work.saturating_add(header.difficulty.value()).saturating_add(uncles);
         match view.header_by_number(header.number.saturating_sub(1))? {

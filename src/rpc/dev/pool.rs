@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{address, read, send::shown};
 use crate::{
-    engine::{Level, PoolPart, View, WaitingTransaction},
+    engine::{Level, Pool, PoolPart, View, WaitingTransaction},
     rpc::{
         method::{Done, Failure, Method, Pages, done},
         params::Params,
@@ -75,7 +75,7 @@ struct Lists<T> {
 }
 
 fn lists<T: Serialize>(
-    view: &dyn View,
+    view: &dyn Pool,
     show: impl Fn(&WaitingTransaction<'_>) -> T,
 ) -> Result<Done, Failure> {
     let listed = |part| {

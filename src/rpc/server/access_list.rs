@@ -71,7 +71,7 @@ fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<Done, Failu
     let (gas_used, error) = match result.into_outcome() {
         CallOutcome::Success { gas_used, .. } => (gas_used, None),
         CallOutcome::Revert { output, gas_used } => {
-            let code = view.policy().revert_code;
+            let code = view.policy().calls.revert_code;
             (gas_used, Some(RpcError::Reverted { reason: reason(&output), data: output, code }))
         }
         CallOutcome::Halt { reason, gas_used } => (gas_used, Some(RpcError::Halted(format!("{reason}")))),

@@ -46,5 +46,5 @@ pub(super) fn described(
     view: &dyn View,
     rows: impl Iterator<Item = &'static Method>,
 ) -> Result<Done, Failure> {
-    done(&discover::document(&view.client_version(), rows), Level::Local)
+    done(&discover::document(view.policy().version, rows), Level::Local)
 }

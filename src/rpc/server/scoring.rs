@@ -5,7 +5,8 @@ use alloc::{format, string::String, vec::Vec};
 use serde::Serialize;
 
 use crate::{
-    engine::{Level, LightStatus, View},
+    engine::{Level, View},
+    light::PinnedHead,
     rpc::{
         error::RpcError,
         method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, done, required, told},
@@ -73,7 +74,7 @@ fn summary(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 
 /// The bans of the host.
 fn bans(view: &dyn View) -> Result<&dyn Bans, RpcError> {
-    view.bans().ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
+    view.policy().bans.ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
 }
 
 fn not_banned(refusal: BanRefusal) -> RpcError {
@@ -91,7 +92,7 @@ fn range(params: Params<'_>) -> Result<AddressRange, RpcError> {
 
 /// The numbers of the upstreams that answer well.
 fn healthy(view: &dyn View) -> Vec<usize> {
-    let states = view.light().map_or(&[][..], LightStatus::upstreams);
+    let states = view.light().map_or(&[][..], PinnedHead::states);
     let is_well = |place: &usize| {
         states.get(*place).is_none_or(|state| state.resting.is_none() && state.record.lies == 0)
     };
@@ -128,7 +129,7 @@ struct PeerScore {
 }
 
 fn scores(view: &dyn View) -> Vec<PeerScore> {
-    let states = view.light().map_or(&[][..], LightStatus::upstreams);
+    let states = view.light().map_or(&[][..], PinnedHead::states);
     let score = |(place, id): (usize, String)| {
         let record = states.get(place).map(|state| &state.record);
         let (demerits, lies) = record.map_or((0, 0), |record| (record.demerits, record.lies));

@@ -210,7 +210,7 @@ fn collect(
     from: BlockHeader,
     to: u64,
 ) -> Result<Vec<shape::RpcTrace>, Failure> {
-    let max = view.max_traced_blocks();
+    let max = view.policy().max_traced_blocks;
     if to.saturating_sub(from.number) >= max {
         return Err(Failure::Stop(Stop::Refused(Refusal::TooManyBlocks { max })));
     }
@@ -223,7 +223,7 @@ fn collect(
     let indexed = view.transaction_blocks(&filter.senders, &filter.receivers, start, to);
     let first = apart.as_ref().map(|header| header.number);
     for number in first.into_iter().chain(indexed) {
-        if view.interrupted() {
+        if view.policy().interrupted() {
             return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
         }
         let header = apart.take().map_or_else(|| view.header_by_number(number), |header| Ok(Some(header)))?;

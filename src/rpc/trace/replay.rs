@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::{
-    engine::{BlockHeader, Refusal, Stop, View},
+    engine::{BlockHeader, Refusal, State, Stop},
     exec::trace::{BlockTracer, MAX_TRACE_BYTES, Tracer, TransactionTrace},
     rpc::{
         error::ParamError,
@@ -14,7 +14,7 @@ use crate::{
 
 /// Executes a block again and returns the traces of all its transactions, or of one.
 pub(in crate::rpc) fn traces(
-    view: &dyn View,
+    view: &dyn State,
     header: &BlockHeader,
     tracer: Tracer,
     only: Option<usize>,

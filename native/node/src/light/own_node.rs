@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::VerifiedHeader;
-use rootlight::engine::{Depths, Level, Refusal, gate};
+use rootlight::engine::{FINALIZED_DEPTH, Level, Refusal, gate};
 use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
 use rootlight::rpc::{Answered, Asked, Beside, Handler, Method, Question, Request, RpcError};
 use rootlight::state::{Fact, Facts, StateKey, keys};
@@ -196,7 +196,7 @@ fn is_final(response: &RawValue, head: u64) -> bool {
     }
     let place: Option<Place> = serde_json::from_str(response.get()).ok();
     let number = place.and_then(|place| place.block_number.or(place.number));
-    let last = head.checked_sub(Depths::default().finalized);
+    let last = head.checked_sub(FINALIZED_DEPTH);
     number.zip(last).is_some_and(|(number, last)| number <= U256::from(last))
 }
 

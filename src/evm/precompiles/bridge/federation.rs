@@ -104,7 +104,7 @@ impl Federation {
                 Some(_) => Member::decode(member)?,
             });
         }
-        members.sort();
+        members.sort_unstable();
         Some(Self { members, created, block, format: version.unwrap_or(STANDARD) })
     }
 

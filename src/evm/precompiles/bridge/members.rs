@@ -57,7 +57,7 @@ impl Bridge<'_> {
                 Member { btc: key, rsk: key, mst: key }
             });
         }
-        members.sort();
+        members.sort_unstable();
         Some(members)
     }
 

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{B256, Keccak256, U256};
 use rootlight::consensus::ChainView;
-use rootlight::engine::{Depths, Level};
+use rootlight::engine::{FINALIZED_DEPTH, Level};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{BlockParam, Handler, Message, Method, Response};
 use rootlight::types::BlockRef;
@@ -107,7 +107,7 @@ impl Question {
 
 /// Whether a block is on this chain, and as deep as the tag `finalized`.
 pub(super) fn is_final(block: &BlockRef, chain: &ChainView) -> bool {
-    let last = chain.head().number.checked_sub(Depths::default().finalized);
+    let last = chain.head().number.checked_sub(FINALIZED_DEPTH);
     last.is_some_and(|last| block.number <= last) && chain.is_canonical(block.number, &block.hash)
 }
 

@@ -8,7 +8,7 @@ mod questions;
 mod traces;
 
 use rootlight::engine::{
-    Depths, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, View as _, Watch,
+    Chain as _, FINALIZED_DEPTH, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, Watch,
     check_count,
 };
 use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamResponse};
@@ -121,10 +121,10 @@ impl OlderRange {
         let chain = pinned.chain()?;
         let (head, lowest) = (chain.head().number, chain.lowest());
         let to = to.unwrap_or(head).min(head);
-        if from >= lowest && to.saturating_sub(from) < view.max_log_blocks() {
+        if from >= lowest && to.saturating_sub(from) < view.policy().max_log_blocks {
             return None;
         }
-        let last = head.saturating_sub(Depths::default().finalized).max(lowest.saturating_sub(1)).min(to);
+        let last = head.saturating_sub(FINALIZED_DEPTH).max(lowest.saturating_sub(1)).min(to);
         if from > last {
             return None;
         }

@@ -2,7 +2,7 @@
 //! `unproven`.
 
 use rootlight::consensus::ChainView;
-use rootlight::engine::{Depths, LightView, Refusal, View as _};
+use rootlight::engine::{Chain as _, FINALIZED_DEPTH, LightView, Refusal, SAFE_DEPTH};
 use rootlight::exec::trace::MAX_TRACE_BYTES;
 use rootlight::light::PinnedHead;
 use rootlight::rpc::server::is_hosted;
@@ -52,8 +52,8 @@ impl OlderTraces {
             Err(error) if refuses_range(&error) => return Some(Err(error.into())),
             Err(_) => return None,
         };
-        let most = view.max_traced_blocks();
-        let last = to.min(head.saturating_sub(view.min_depth()));
+        let most = view.policy().max_traced_blocks;
+        let last = to.min(head.saturating_sub(view.policy().min_depth));
         if (from >= lowest && to.saturating_sub(from) < most) || from > last {
             return None;
         }
@@ -103,11 +103,10 @@ fn refuses_range(error: &ParamError) -> bool {
 /// The height that an end of a range means; `None` for a block that may not be on the chain.
 fn height(param: &BlockParam, chain: &ChainView) -> Option<u64> {
     let head = chain.head().number;
-    let depths = Depths::default();
     match param {
         BlockParam::Latest | BlockParam::Pending => Some(head),
-        BlockParam::Safe => Some(head.saturating_sub(depths.safe)),
-        BlockParam::Finalized => Some(head.saturating_sub(depths.finalized)),
+        BlockParam::Safe => Some(head.saturating_sub(SAFE_DEPTH)),
+        BlockParam::Finalized => Some(head.saturating_sub(FINALIZED_DEPTH)),
         BlockParam::Earliest => Some(0),
         BlockParam::Number(number, _) => Some(number.unwrap_or(u64::MAX).min(head)),
         BlockParam::Hash { hash, .. } => {

@@ -1,0 +1,54 @@
+//! What is fixed for all requests on a view.
+
+use crate::{consensus::Network, exec::CallPolicy, types::bans::Bans};
+
+/// What is fixed for all requests on a view: the host's settings, the limits of the chain, and how long a run may take.
+#[derive(Clone, Copy)]
+pub struct Policy<'a> {
+    /// The network's parameters.
+    pub network: &'a Network,
+    /// The client's name and version, five parts separated by `/`.
+    pub version: &'a str,
+    /// The limits and defaults of calls.
+    pub calls: CallPolicy,
+    /// The required depth: blocks with fewer blocks on top are refused.
+    pub min_depth: u64,
+    /// Most blocks that one request for logs may cover.
+    pub max_log_blocks: u64,
+    /// Most blocks that one request for traces may cover.
+    pub max_traced_blocks: u64,
+    /// Whether messages are only tried: what cannot be interrupted within a fraction of a millisecond counts as
+    /// interrupted.
+    pub is_attempt: bool,
+    /// Tells whether the present run has used up its time.
+    pub interrupt: &'a dyn Fn() -> bool,
+    /// The host's clock in seconds since 1970, if there is one.
+    pub now: Option<u64>,
+    /// The bans of the host; `None` if it keeps none.
+    pub bans: Option<&'a dyn Bans>,
+}
+
+impl<'a> Policy<'a> {
+    /// The policy of a host without a name, without limits and without a clock.
+    #[must_use]
+    pub fn of(network: &'a Network) -> Self {
+        Self {
+            network,
+            version: "",
+            calls: CallPolicy::default(),
+            min_depth: 0,
+            max_log_blocks: u64::MAX,
+            max_traced_blocks: u64::MAX,
+            is_attempt: false,
+            interrupt: &|| false,
+            now: None,
+            bans: None,
+        }
+    }
+
+    /// Whether the present run has used up its time.
+    #[must_use]
+    pub fn interrupted(&self) -> bool {
+        (self.interrupt)()
+    }
+}

@@ -1,0 +1,71 @@
+//! The state that handlers read.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use alloy_primitives::{B256, Bytes};
+
+use super::{BlockHeader, Need, Refusal, Stop};
+use crate::{
+    exec::{BlockEnvironment, BlockObserver, CodeCache},
+    state::StateReader,
+    trie::WalkError,
+};
+
+/// The state after each block of a chain, and what runs on it. Everything that it returns is proven.
+pub trait State {
+    /// The state after a block. Reading a key that is not proven fails with that key.
+    ///
+    /// # Errors
+    /// Refused for blocks without provable state.
+    fn state<'a>(&'a self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'a>>;
+
+    /// Root of the state that [`Self::state`] reads. It is the header's, unless the state was changed directly on a
+    /// development chain.
+    fn state_root(&self, header: &BlockHeader) -> B256 {
+        header.state_root
+    }
+
+    /// The state trie after a block, where it is in memory; `None` elsewhere.
+    #[cfg(feature = "local")]
+    fn state_trie(&self, _header: &BlockHeader) -> Option<&crate::trie::Trie> {
+        None
+    }
+
+    /// The path of a key in the state after a block: its trie nodes, root first, to the key or to where it would be.
+    ///
+    /// # Errors
+    /// A node is missing; [`Self::state`] names the missing key, which can be fetched.
+    fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError>;
+
+    /// Hash of the node at a key of the state after a block, if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::prove`].
+    fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
+
+    /// The analysed code that calls on this chain share, if any is kept.
+    fn codes(&self) -> Option<&dyn CodeCache> {
+        None
+    }
+
+    /// The environment of the block after this one, as its transactions would see it.
+    fn next_environment(&self, header: &BlockHeader) -> BlockEnvironment {
+        next_environment(header)
+    }
+
+    /// Executes a block again on its parent's state and reports to the observer, for traces.
+    ///
+    /// # Errors
+    /// Refused if this chain executes no blocks, or the parent's state is not kept.
+    fn replay(&self, header: &BlockHeader, _observer: &mut dyn BlockObserver) -> Need<()> {
+        Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
+    }
+}
+
+/// The environment of the block after this one, if its miner changes nothing but the height and the time.
+pub(super) fn next_environment(header: &BlockHeader) -> BlockEnvironment {
+    let mut next = BlockEnvironment::from(header.header());
+    next.number = next.number.saturating_add(1);
+    next.timestamp = next.timestamp.saturating_add(1);
+    next
+}
