@@ -174,7 +174,7 @@ pub struct Terms {
     /// Most calls of a batch; `None` for the usual number.
     pub batch_limit: Option<usize>,
     /// Whether a page of another origin may use keys and change the chain.
-    pub(crate) all_pages: bool,
+    pub all_pages: bool,
 }
 
 /// The sender of a message.
