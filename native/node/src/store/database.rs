@@ -39,7 +39,7 @@ pub struct StateRoots {
     pub executed: Option<B256>,
     /// Root of the state after changes by hand (such as a balance set by a development method); `None`
     /// without changes.
-    pub(crate) edited: Option<B256>,
+    pub edited: Option<B256>,
 }
 
 /// A store that its owner closes after a failed write, and opens again. Readers hold the lock only while they read,
