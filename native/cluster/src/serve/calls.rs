@@ -21,7 +21,10 @@ impl Made {
             match effect {
                 Effect::Filter(id) => made.filters.push(id),
                 Effect::Sent(hash) => drop(made.sent.insert(hash)),
-                Effect::Subscribed(_) | Effect::Unsubscribed(_) => {}
+                Effect::Uninstalled(_)
+                | Effect::Subscribed(_)
+                | Effect::Unsubscribed(_)
+                | Effect::About(_) => {}
             }
         }
         made
