@@ -107,13 +107,12 @@ pub(super) fn is_final(block: &BlockRef, chain: &ChainView) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rootlight_server::service;
-
     use super::*;
+    use crate::serve;
 
     fn read(method: &str, params: &str) -> Option<Question> {
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        Question::of(&service::read(message.as_bytes()), &B256::ZERO)
+        Question::of(&serve::read(message.as_bytes()), &B256::ZERO)
     }
 
     #[test]
@@ -142,7 +141,7 @@ mod tests {
         ] {
             assert!(read(method, params).is_none(), "{method} {params}");
         }
-        let asks = |text: &[u8]| Question::of(&service::read(text), &B256::ZERO).is_some();
+        let asks = |text: &[u8]| Question::of(&serve::read(text), &B256::ZERO).is_some();
         let one = r#"{"id":1,"method":"eth_getBalance","params":["0x01","0x1"]}"#;
         assert!(asks(one.as_bytes()) && !asks(format!("[{one}]").as_bytes()) && !asks(b"{"));
     }
@@ -155,7 +154,7 @@ mod tests {
         assert_ne!(first, key("eth_getBalance", r#"["0x01","0x2"]"#));
         assert_ne!(first, key("eth_getCode", r#"["0x01","0x1"]"#));
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x01","0x1"]}"#;
-        let message = service::read(message);
+        let message = serve::read(message);
         assert_ne!(first, Question::of(&message, &B256::repeat_byte(1)).unwrap().key);
     }
 
