@@ -312,14 +312,6 @@ pub(super) fn write_answer(text: &mut String, id: &Id, outcome: &Outcome) -> boo
     true
 }
 
-/// The id of a single call; [`Id::Unknown`] for a batch, and for a message that cannot be read.
-pub fn single_id(message: &[u8]) -> Id {
-    match parse(message, 0) {
-        Ok((Kind::Single, entries)) => entries.into_iter().next().map_or(Id::Unknown, |entry| entry.id),
-        _ => Id::Unknown,
-    }
-}
-
 /// The response of a host that cannot answer a message: an error under the id of a single call, or under `null`.
 pub fn write_error(id: &Id, code: i32, text: &str) -> String {
     let error = error_object(code, &[text, id.remark()].concat(), None);
@@ -329,6 +321,13 @@ pub fn write_error(id: &Id, code: i32, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn single_id(message: &[u8]) -> Id {
+        match Envelope::parse(message, 0) {
+            Ok(Envelope::Single(entry)) => entry.id,
+            _ => Id::Unknown,
+        }
+    }
 
     #[test]
     fn error_responses_repeat_the_id_of_a_single_call() {

@@ -45,7 +45,7 @@ pub(super) struct Member {
     /// The method, if it exists and may be called.
     row: Option<&'static Method>,
     pub(super) state: State,
-    /// What the request has done beside its answer.
+    /// What the host needs to know besides the answer.
     effect: Option<Effect>,
     /// The level that the answer states, if it is below verified.
     pub(super) level: Option<Level>,

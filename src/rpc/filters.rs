@@ -199,12 +199,14 @@ fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>
 
 /// Ends a subscription. Only the connection that made it may end it.
 fn unsubscribe(filters: &mut Filters, _: &dyn View, _: u64, params: Params<'_>) -> Result<Done, Failure> {
-    let removed = id(params)?.filter(|id| filters.unsubscribe(*id));
-    let done = done(&removed.is_some(), Level::Local)?;
-    Ok(removed.into_iter().fold(done, |done, id| done.with(Effect::Unsubscribed(id))))
+    ended(id(params)?.filter(|id| filters.unsubscribe(*id)).map(Effect::Unsubscribed))
 }
 
 fn uninstall(filters: &mut Filters, params: Params<'_>) -> Result<Done, Failure> {
-    let removed = id(params)?.is_some_and(|id| filters.uninstall(id));
-    done(&removed, Level::Local)
+    ended(id(params)?.filter(|id| filters.uninstall(*id)).map(Effect::Uninstalled))
+}
+
+/// Whether something was ended.
+fn ended(effect: Option<Effect>) -> Result<Done, Failure> {
+    Ok(Done { effect, ..done(&effect.is_some(), Level::Local)? })
 }

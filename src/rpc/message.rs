@@ -1,6 +1,8 @@
 //! One message of a caller, read once: every part of a host that asks what a message is about looks at what is read here.
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
+#[cfg(any(test, feature = "testkit"))]
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -9,6 +11,9 @@ use super::{
     envelope::{Call, Entry, Id, Kind, parse},
     error::RpcError,
 };
+
+#[cfg(any(test, feature = "testkit"))]
+static READS: AtomicUsize = AtomicUsize::new(0);
 
 /// A message whose calls name their rows of the method table.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub struct Message {
 impl Message {
     /// Reads one HTTP body or WebSocket message. A batch has at most `max_batch` calls.
     pub fn read(bytes: &[u8], dispatcher: &Dispatcher, max_batch: usize) -> Self {
+        #[cfg(any(test, feature = "testkit"))]
+        READS.fetch_add(1, Ordering::SeqCst);
         let read = parse(bytes, max_batch);
         let (kind, entries) = read.unwrap_or_else(|error| (Kind::Unusable(error), Vec::new()));
         let mut message = Self { kind, entries, bytes: bytes.len() };
@@ -28,6 +35,13 @@ impl Message {
             call.row = dispatcher.find(&call.method);
         }
         message
+    }
+
+    /// How many messages this process has read, so that tests see that each is read once.
+    #[cfg(any(test, feature = "testkit"))]
+    #[doc(hidden)]
+    pub fn reads() -> usize {
+        READS.load(Ordering::SeqCst)
     }
 
     /// A message of the host itself: one call of a method with these parameters.

@@ -10,7 +10,10 @@ pub use super::pages::Pages;
 use super::{error::RpcError, params::Params};
 #[cfg(feature = "dev")]
 use crate::engine::Node;
-use crate::engine::{Filters, Level, Stop, View};
+use crate::{
+    engine::{BlockHeader, Filters, Level, Stop, View},
+    types::BlockRef,
+};
 
 /// A JSON-RPC method: everything that the dispatcher, the OpenRPC catalogue and the documentation say about it.
 #[derive(Debug, Clone, Copy)]
@@ -136,21 +139,25 @@ pub struct Done {
     pub value: Box<RawValue>,
     /// The level of its weakest part.
     pub level: Level,
-    /// What the request has done beside its answer.
+    /// What the host needs to know besides.
     pub effect: Option<Effect>,
 }
 
-/// What a request has done that its host needs to know.
+/// What a host needs to know of a request besides its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// A filter was made.
     Filter(u128),
+    /// A filter was removed.
+    Uninstalled(u128),
     /// A subscription was made. The host starts to poll it after it has sent the answer.
     Subscribed(u128),
     /// A subscription was ended.
     Unsubscribed(u128),
     /// A transaction of this hash was taken by an upstream.
     Sent(B256),
+    /// The answer is about this block alone, and does not change while the block is on the chain.
+    About(BlockRef),
 }
 
 /// Why a handler did not finish.
@@ -178,6 +185,11 @@ impl Done {
     /// The same answer of a request that has done something else too.
     pub(super) fn with(self, effect: Effect) -> Self {
         Self { effect: Some(effect), ..self }
+    }
+
+    /// The same answer, which is about this block alone.
+    pub(super) fn about(self, header: &BlockHeader) -> Self {
+        self.with(Effect::About(BlockRef { number: header.number, hash: header.hash() }))
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Response {
     pub row: Option<&'static Method>,
     /// The result or error.
     pub outcome: Outcome,
-    /// What the request has done beside its answer.
+    /// What the host needs to know besides.
     pub effect: Option<Effect>,
     /// The level that the response states, if it is below verified.
     pub level: Option<Level>,
@@ -71,7 +71,7 @@ impl Reply {
         &mut self.responses
     }
 
-    /// What the requests have done besides their answers.
+    /// What the host needs to know besides the answers.
     pub fn effects(&self) -> impl Iterator<Item = Effect> {
         self.responses.iter().filter_map(|response| response.effect)
     }

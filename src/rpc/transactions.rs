@@ -91,7 +91,7 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Fail
         TransactionPlace::Pending(transaction) => pending(view, &transaction),
         TransactionPlace::Mined(header, index) => {
             let body = view.body(&header)?;
-            verified(&render::transaction(view, &header, &body, index)?)
+            Ok(verified(&render::transaction(view, &header, &body, index)?)?.about(&header))
         }
     }
 }
@@ -113,7 +113,7 @@ fn receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
         TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
         TransactionPlace::Mined(header, index) => {
             let (body, receipts) = render::body_and_receipts(view, &header)?;
-            verified(&render::receipt(view, &header, &body, &receipts, index)?)
+            Ok(verified(&render::receipt(view, &header, &body, &receipts, index)?)?.about(&header))
         }
     }
 }

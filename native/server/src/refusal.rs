@@ -6,14 +6,15 @@ use axum::body::{HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use rootlight::rpc::envelope::{Id, single_id};
+use rootlight::rpc::Message;
+use rootlight::rpc::envelope::Id;
 use serde_json::json;
 use tokio::time::timeout;
 
 use super::way_out::JSON;
 use crate::keys::{Exceeded, Standing, Unfit, Window};
 use crate::metrics::Rejection;
-use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED};
+use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED, dispatcher};
 
 /// JSON-RPC code of a request without the right to be made.
 const UNAUTHORIZED: i32 = -32016;
@@ -162,7 +163,7 @@ impl Refusal {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return response;
         };
-        self.response(&single_id(&body))
+        self.response(&Message::read(&body, dispatcher(), 0).single_id())
     }
 }
 

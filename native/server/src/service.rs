@@ -96,8 +96,7 @@ pub fn dispatcher() -> &'static Arc<Dispatcher> {
 }
 
 /// Reads a message that no connection has sent, such as one of this program itself.
-#[must_use]
-pub fn read(message: &[u8]) -> Message {
+pub(crate) fn read(message: &[u8]) -> Message {
     Message::read(message, dispatcher(), MAX_BATCH)
 }
 

@@ -82,7 +82,7 @@ impl Subscriptions {
                     open.ids.remove(&id);
                     open.unsubscribed = open.unsubscribed.saturating_add(1);
                 }
-                Effect::Filter(_) | Effect::Sent(_) => {}
+                Effect::Filter(_) | Effect::Uninstalled(_) | Effect::Sent(_) | Effect::About(_) => {}
             }
         }
         held

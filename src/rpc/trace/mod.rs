@@ -78,7 +78,7 @@ fn of_transaction(
 
 fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let Some((header, traces)) = of_transaction(view, params)? else { return absent() };
-    verified(&shape::traces(&header, &traces))
+    Ok(verified(&shape::traces(&header, &traces))?.about(&header))
 }
 
 fn get(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
@@ -89,7 +89,7 @@ fn get(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
         _ => return Err(ParamError::Positions.into()),
     };
     let Some((header, traces)) = of_transaction(view, params)? else { return absent() };
-    verified(&shape::traces(&header, &traces).get(position))
+    Ok(verified(&shape::traces(&header, &traces).get(position))?.about(&header))
 }
 
 fn position_index(text: &str) -> Result<usize, ParamError> {

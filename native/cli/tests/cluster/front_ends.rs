@@ -225,7 +225,7 @@ async fn watch_head(
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
             let floor = seen.load(Ordering::SeqCst);
             let answer = world.front_ends[turn]
-                .answer_to(&caller, rootlight_server::service::read(message.to_string().as_bytes()))
+                .answer_to(&caller, common::read_message(message.to_string().as_bytes()))
                 .await;
             let answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
             if answer.get("error").is_some() {

@@ -67,6 +67,25 @@ async fn an_answer_about_a_final_block_is_made_once_for_all_front_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_about_a_transaction_is_kept_with_the_block_that_has_it() {
+    let Some(world) = World::new("kept-transaction", 1).await else { return };
+    world.log().await;
+    let block = world.of_chain("eth_getBlockByNumber", json!(["latest", false])).await;
+    mine(&world, LATER).await;
+    let (mined, unknown) = (json!([block["transactions"][0]]), json!([block["hash"]]));
+    let mut found = 0;
+    for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt", "trace_transaction"] {
+        for (params, kept) in [(&mined, 1), (&unknown, 0)] {
+            let told = outcome(&*world.front_ends[0], method, params.clone()).await.unwrap();
+            assert_eq!(told.is_null(), kept == 0, "{method}: {told}");
+            assert_eq!(outcome(&*world.front_ends[0], method, params.clone()).await.unwrap(), told);
+            found += kept;
+            assert_eq!(world.metric(0, "kept_answers_memory"), found, "{method}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_write_to_the_store_is_no_answer() {
     let Some(world) = World::new("forged", 2).await else { return };
     mine(&world, LATER).await;

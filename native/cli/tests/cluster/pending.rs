@@ -3,9 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use rootlight_limits::caller_id::Peer;
-use rootlight_server::service::{self, Caller, Service as _, Terms};
+use rootlight_server::service::{Caller, Service as _, Terms};
 use serde_json::{Value, json};
 
+use crate::common;
 use crate::front_ends::{ALICE, World};
 
 /// A caller with a key of these rights, who can receive notifications.
@@ -17,7 +18,8 @@ pub(crate) fn caller(key: u32, rights: u64) -> Caller {
 /// What a front end answers to a caller: a result or an error.
 pub(crate) async fn ask(world: &World, at: usize, caller: &Caller, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = world.front_ends[at].answer_to(caller, service::read(message.to_string().as_bytes())).await;
+    let answer =
+        world.front_ends[at].answer_to(caller, common::read_message(message.to_string().as_bytes())).await;
     let mut answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
     let part = if answer.get("error").is_some() { "error" } else { "result" };
     answer[part].take()

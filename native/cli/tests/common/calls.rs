@@ -2,7 +2,9 @@
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_server::service::{self, Caller, HeldReply, Service};
+use rootlight::rpc::Message;
+use rootlight::rpc::envelope::MAX_BATCH;
+use rootlight_server::service::{Caller, HeldReply, Service, dispatcher};
 use rootlight_upstream::replay::Replay;
 use rootlight_upstream::{UpstreamError, UpstreamResult};
 use serde_json::value::RawValue;
@@ -10,6 +12,11 @@ use serde_json::{Value, json};
 
 fn message(method: &str, params: &Value) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string().into_bytes()
+}
+
+/// Reads a message of a caller.
+pub fn read_message(text: &[u8]) -> Message {
+    Message::read(text, dispatcher(), MAX_BATCH)
 }
 
 fn read(answer: HeldReply) -> Value {
@@ -23,7 +30,7 @@ pub async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
 
 /// As [`ask`], for a caller.
 pub async fn ask_as(of: &dyn Service, caller: &Caller, method: &str, params: Value) -> Value {
-    read(of.answer_to(caller, service::read(&message(method, &params))).await)
+    read(of.answer_to(caller, read_message(&message(method, &params))).await)
 }
 
 /// Makes a call; returns its result or its error.

@@ -23,7 +23,7 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
-pub use self::calls::{answered, answers, ask, ask_as, outcome, recording};
+pub use self::calls::{answered, answers, ask, ask_as, outcome, read_message, recording};
 
 /// How long a test waits for a program.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -295,7 +295,7 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     for _ in 0..200 {
         let body = dev
             .0
-            .answer_to(&subscriber, rootlight_server::service::read(message.to_string().as_bytes()))
+            .answer_to(&subscriber, common::read_message(message.to_string().as_bytes()))
             .await
             .into_text()
             .unwrap();

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use rootlight::rpc::envelope::{Call, Outcome};
 use rootlight::rpc::{Message, News, Reply, RpcError};
 use rootlight_limits::budget::Held;
-use rootlight_server::service::{Caller, HeldReply, Service, read};
+use rootlight_server::service::{Caller, HeldReply, Service};
 use rootlight_server::{Limits, ServerConfig};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ impl Answers {
     }
 
     async fn honest_call(&self, caller: &Caller, call: &Value) -> Value {
-        let answer = self.honest(caller, read(call.to_string().as_bytes())).await.into_text();
+        let answer = self.honest(caller, common::read_message(call.to_string().as_bytes())).await.into_text();
         answer.and_then(|body| serde_json::from_str(&body).ok()).unwrap_or_default()
     }
 

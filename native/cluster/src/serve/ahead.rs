@@ -101,9 +101,8 @@ fn named(message: &Message) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use rootlight_server::service::read;
-
     use super::*;
+    use crate::serve::read;
 
     #[test]
     fn blocks_are_named_by_numbers_maps_and_filters() {

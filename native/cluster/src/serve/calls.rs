@@ -20,7 +20,10 @@ impl Made {
             match effect {
                 Effect::Filter(id) => made.filters.push(id),
                 Effect::Sent(hash) => drop(made.sent.insert(hash)),
-                Effect::Subscribed(_) | Effect::Unsubscribed(_) => {}
+                Effect::Uninstalled(_)
+                | Effect::Subscribed(_)
+                | Effect::Unsubscribed(_)
+                | Effect::About(_) => {}
             }
         }
         made
@@ -52,10 +55,11 @@ mod tests {
     use rootlight::rpc::Response;
     use rootlight::rpc::envelope::Outcome;
     use rootlight::rpc::server::methods;
-    use rootlight_server::service::{dispatcher, read};
+    use rootlight_server::service::dispatcher;
     use serde_json::value::RawValue;
 
     use super::*;
+    use crate::serve::read;
 
     #[test]
     fn filters_and_transactions_of_a_message_and_of_its_reply_are_found() {

@@ -21,3 +21,10 @@ pub use admin::{AdminPage, AdminParts, AdminToken, TokenError};
 pub use backend::NewBlocks;
 pub use cache_sizes::CacheSizes;
 pub use front_end::{FrontEnd, FrontEndParts};
+
+/// Reads a message as a server does.
+#[cfg(test)]
+fn read(message: &[u8]) -> rootlight::rpc::Message {
+    use rootlight::rpc::envelope::MAX_BATCH;
+    rootlight::rpc::Message::read(message, rootlight_server::service::dispatcher(), MAX_BATCH)
+}

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use rootlight::rpc::envelope::MAX_BATCH;
 use rootlight_limits::caller_id::Peer;
 use rootlight_limits::runs::Runs;
-use rootlight_server::service::read;
 use serde_json::{Value, json};
 
 use super::disk_test::{get, node, request};
@@ -16,6 +16,10 @@ fn service() -> LocalService {
 
 fn caller() -> Caller {
     Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None).with_subscriptions(9)
+}
+
+fn read(text: &[u8]) -> Message {
+    Message::read(text, dispatcher(), MAX_BATCH)
 }
 
 async fn ask(service: &LocalService, caller: &Caller, method: &str, params: Value) -> Value {

@@ -165,7 +165,7 @@ impl KeptAnswers {
         let Some(result) = verified_result(response).filter(|result| result.get().len() <= LONGEST) else {
             return;
         };
-        let Some(block) = question.block(result, &chain) else { return };
+        let Some(block) = question.block(response, &chain) else { return };
         let kept = Kept { block, result: result.to_owned() };
         if fetched && let Ok(turn) = self.writes.clone().try_acquire_owned() {
             let place = place(&question.key);

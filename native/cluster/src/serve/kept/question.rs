@@ -1,12 +1,11 @@
 //! Which messages have answers that cannot change any more.
 
-use alloy_primitives::{B256, Keccak256, U256};
+use alloy_primitives::{B256, Keccak256};
 use rootlight::consensus::ChainView;
 use rootlight::engine::{FINALIZED_DEPTH, Level};
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{BlockParam, Handler, Message, Method, Response};
+use rootlight::rpc::{BlockParam, Effect, Handler, Message, Method, Response};
 use rootlight::types::BlockRef;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Longest message that is looked at, in bytes.
@@ -19,8 +18,8 @@ enum Place {
     Number(usize),
     /// The first parameter is the block's hash.
     Hash,
-    /// The result says it.
-    Result,
+    /// The response says it.
+    Response,
 }
 
 /// The block of an answer, as far as the request says it.
@@ -28,7 +27,7 @@ enum Place {
 enum About {
     Number(u64),
     Hash(B256),
-    Result,
+    Response,
 }
 
 /// A request whose answer may not change any more.
@@ -52,17 +51,9 @@ fn place(row: &Method) -> Option<Place> {
     match (blocks.as_slice(), row.params.first()) {
         ([at], _) => Some(Place::Number(*at)),
         ([], Some(first)) if first.kind == "HASH" && first.name == "blockHash" => Some(Place::Hash),
-        ([], Some(first)) if first.kind == "HASH" && first.name == "transactionHash" => Some(Place::Result),
+        ([], Some(first)) if first.kind == "HASH" && first.name == "transactionHash" => Some(Place::Response),
         _ => None,
     }
-}
-
-/// Members of a result, or of each element of one, that name its block.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Named {
-    block_hash: B256,
-    block_number: U256,
 }
 
 /// The result of a response, if it is verified from a trusted block on.
@@ -83,7 +74,7 @@ impl Question {
                 _ => return None,
             },
             Place::Hash => About::Hash(params.hash(0, "block hash").ok()?),
-            Place::Result => About::Result,
+            Place::Response => About::Response,
         };
         let mut hasher = Keccak256::new();
         hasher.update(settings);
@@ -94,12 +85,15 @@ impl Question {
         Some(Self { key: hasher.finalize(), id: entry.id.clone(), about })
     }
 
-    /// The block that a result is about, if it is as deep in this chain as the tag `finalized`.
-    pub(super) fn block(&self, result: &RawValue, chain: &ChainView) -> Option<BlockRef> {
+    /// The block that a response is about, if it is as deep in this chain as the tag `finalized`.
+    pub(super) fn block(&self, response: &Response, chain: &ChainView) -> Option<BlockRef> {
         let block = match self.about {
             About::Number(number) => BlockRef { number, hash: chain.hash_at(number)? },
             About::Hash(hash) => BlockRef { number: chain.by_hash(&hash)?.number, hash },
-            About::Result => named(result)?,
+            About::Response => match response.effect? {
+                Effect::About(block) => block,
+                _ => return None,
+            },
         };
         (is_final(&block, chain)).then_some(block)
     }
@@ -111,28 +105,14 @@ pub(super) fn is_final(block: &BlockRef, chain: &ChainView) -> bool {
     last.is_some_and(|last| block.number <= last) && chain.is_canonical(block.number, &block.hash)
 }
 
-/// The block that a result names, or that all elements of one name.
-fn named(result: &RawValue) -> Option<BlockRef> {
-    let blocks = match serde_json::from_str::<Vec<Named>>(result.get()) {
-        Ok(blocks) => blocks,
-        Err(_) => vec![serde_json::from_str(result.get()).ok()?],
-    };
-    let (first, others) = blocks.split_first()?;
-    let same =
-        |other: &Named| (other.block_hash, other.block_number) == (first.block_hash, first.block_number);
-    let number = first.block_number.try_into().ok()?;
-    others.iter().all(same).then_some(BlockRef { number, hash: first.block_hash })
-}
-
 #[cfg(test)]
 mod tests {
-    use rootlight_server::service;
-
     use super::*;
+    use crate::serve;
 
     fn read(method: &str, params: &str) -> Option<Question> {
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        Question::of(&service::read(message.as_bytes()), &B256::ZERO)
+        Question::of(&serve::read(message.as_bytes()), &B256::ZERO)
     }
 
     #[test]
@@ -142,8 +122,8 @@ mod tests {
         assert_eq!(about("eth_getBalance", r#"["0x01","0x1f"]"#), Some(About::Number(31)));
         assert_eq!(about("eth_getBlockByNumber", r#"["0x0",true]"#), Some(About::Number(0)));
         assert_eq!(about("eth_getBlockByHash", &hash), Some(About::Hash(B256::repeat_byte(7))));
-        assert_eq!(about("eth_getTransactionReceipt", &hash), Some(About::Result));
-        assert_eq!(about("trace_transaction", &hash), Some(About::Result));
+        assert_eq!(about("eth_getTransactionReceipt", &hash), Some(About::Response));
+        assert_eq!(about("trace_transaction", &hash), Some(About::Response));
     }
 
     #[test]
@@ -161,7 +141,7 @@ mod tests {
         ] {
             assert!(read(method, params).is_none(), "{method} {params}");
         }
-        let asks = |text: &[u8]| Question::of(&service::read(text), &B256::ZERO).is_some();
+        let asks = |text: &[u8]| Question::of(&serve::read(text), &B256::ZERO).is_some();
         let one = r#"{"id":1,"method":"eth_getBalance","params":["0x01","0x1"]}"#;
         assert!(asks(one.as_bytes()) && !asks(format!("[{one}]").as_bytes()) && !asks(b"{"));
     }
@@ -174,7 +154,7 @@ mod tests {
         assert_ne!(first, key("eth_getBalance", r#"["0x01","0x2"]"#));
         assert_ne!(first, key("eth_getCode", r#"["0x01","0x1"]"#));
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x01","0x1"]}"#;
-        let message = service::read(message);
+        let message = serve::read(message);
         assert_ne!(first, Question::of(&message, &B256::repeat_byte(1)).unwrap().key);
     }
 
@@ -197,18 +177,6 @@ mod tests {
             response(Err(rootlight::rpc::RpcError::Internal), None, false),
         ] {
             assert!(verified_result(&marked).is_none(), "{marked:?}");
-        }
-    }
-
-    #[test]
-    fn a_result_names_its_block_only_if_all_elements_agree() {
-        let of = |text: String| named(&RawValue::from_string(text).unwrap());
-        let one = format!(r#"{{"blockHash":"{}","blockNumber":"0x7","other":1}}"#, B256::repeat_byte(1));
-        let other = format!(r#"{{"blockHash":"{}","blockNumber":"0x7"}}"#, B256::repeat_byte(2));
-        let block = Some(BlockRef { number: 7, hash: B256::repeat_byte(1) });
-        assert_eq!((of(one.clone()), of(format!("[{one},{one}]"))), (block, block));
-        for none in [format!("[{one},{other}]"), "[]".into(), "null".into(), r#"{"blockHash":null}"#.into()] {
-            assert_eq!(of(none), None);
         }
     }
 }
