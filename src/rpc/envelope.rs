@@ -323,8 +323,8 @@ mod tests {
     use super::*;
 
     fn single_id(message: &[u8]) -> Id {
-        match Envelope::parse(message, 0) {
-            Ok(Envelope::Single(entry)) => entry.id,
+        match parse(message, 0) {
+            Ok((Kind::Single, entries)) => entries.into_iter().next().map_or(Id::Unknown, |entry| entry.id),
             _ => Id::Unknown,
         }
     }
