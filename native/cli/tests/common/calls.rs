@@ -1,13 +1,15 @@
 //! Calls of services in this process, services as upstreams, and the recording of this repository.
 
+use std::net::Ipv4Addr;
+
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight::rpc::Message;
 use rootlight::rpc::envelope::MAX_BATCH;
+use rootlight_limits::caller_id::Peer;
 use rootlight_server::service::{Caller, HeldReply, Service, dispatcher};
 use rootlight_upstream::replay::Replay;
 use rootlight_upstream::{UpstreamError, UpstreamResult};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 fn message(method: &str, params: &Value) -> Vec<u8> {
@@ -42,15 +44,21 @@ pub async fn outcome(service: &dyn Service, method: &str, params: Value) -> Resu
     }
 }
 
-/// Answers a request of a light client as a node does.
+/// Answers a request of a light client as a node does, without reading a message.
 pub async fn answered(service: &dyn Service, request: UpstreamRequest) -> UpstreamResult {
-    let result = outcome(service, request.method, serde_json::from_str(&request.params).unwrap()).await;
-    result.map(|value| RawValue::from_string(value.to_string()).unwrap()).map_err(|error| {
-        UpstreamError::Rpc {
-            code: error["code"].as_i64().unwrap(),
-            message: error["message"].as_str().unwrap().into(),
-            data: None,
-        }
+    let caller = Caller::new(Peer::new(Ipv4Addr::LOCALHOST.into()), None);
+    let params = serde_json::from_str(&request.params).unwrap();
+    let message = Message::of_host(request.method, params, dispatcher());
+    let reply = service.answer_to(&caller, message).await.reply.unwrap();
+    if let Ok(result) = &reply.responses()[0].outcome {
+        return Ok(result.clone());
+    }
+    let answer: Value = serde_json::from_str(&reply.into_text().unwrap()).unwrap();
+    let (code, message) = (&answer["error"]["code"], &answer["error"]["message"]);
+    Err(UpstreamError::Rpc {
+        code: code.as_i64().unwrap(),
+        message: message.as_str().unwrap().into(),
+        data: None,
     })
 }
 
